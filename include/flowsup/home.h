@@ -1,0 +1,200 @@
+/*
+ * The state directory and the run directories in it (flowsup-supervisor(8), FILES).
+ */
+#ifndef FLOWSUP_HOME_H
+#define FLOWSUP_HOME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "flowsup/err.h"
+#include "flowsup/json.h"
+#include "flowsup/proc.h"
+
+#define HOME_DATABASE "state.db"
+#define HOME_LOCK "supervisor.lock"
+#define HOME_SOCKET "supervisor.sock"
+#define HOME_LOG "supervisor.log"
+#define HOME_RESERVE "reserve" /* room for the database when there is no other; worker/storage.c */
+#define HOME_RUNS "runs"
+
+#define RUN_FLOW "flow.json"
+#define RUN_LAUNCH "launch.json"
+#define RUN_ENVIRON "environ"
+#define RUN_LOCK "worker.lock"
+#define RUN_ATTEMPTS "attempts.log"
+#define RUN_EVENTS "events.jsonl"
+#define RUN_MAKING "making"    /* until the run has its row; see rundir_create */
+#define RUN_CARRY "carry.json" /* state that a resumed run starts from; see rundir_create */
+#define RUN_TAKEN_OVER "taken_over" /* in it: start lines by operation */
+#define RUN_OPS "ops"
+#define RUN_CONTEXT "context"
+#define RUN_ARTIFACTS "artifacts"
+#define RUN_SOCKET "worker.sock"
+
+enum { RUN_ID_TEXT = 23, UUID_TEXT = 33, INVOCATION_ID_TEXT = 13 };
+/* What SQLite's longest file name leaves for the directory. */
+enum { HOME_MAX_PATH = 480 };
+
+struct home {
+	char *path; /* absolute, without symbolic links: operations are marked by it */
+	int fd;
+	int runs_fd;
+};
+
+/*
+ * --home, else $FLOWSUP_HOME, else ${XDG_STATE_HOME:-~/.local/state}/flowsup (the account's home
+ * from the password database when HOME is not set). With create, missing directories are made
+ * (0700, durable); without, ERR_NOTFOUND. ERR_PERMISSION when owned by somebody else or writable by
+ * others; ERR_ENVIRONMENT on a remote file system or with a path above HOME_MAX_PATH; ERR_CREATE.
+ */
+int home_open(const char *option, bool create, struct home *out, struct err *e);
+void home_close(struct home *h);
+/* Adds to *e what to do where e->sys says that a path of the state directory
+ * cannot be used, and nothing else is said. Returns -1. */
+int home_hint(const char *path, struct err *e);
+/* Whether a run was ever started here, by what it left in runs/. A directory alone is none: its row
+ * comes after it, and a worker after its row. */
+bool home_had_runs(const struct home *h);
+
+/* YYYYMMDDTHHMMSS-xxxxxx in UTC; 32 hex digits (UUID version 4); 12 hex digits. getrandom(2). */
+int run_id_make(char to[RUN_ID_TEXT], struct err *e);
+bool run_id_is_valid(const char *text);
+int uuid_make(char to[UUID_TEXT], struct err *e);
+int invocation_id_make(char to[INVOCATION_ID_TEXT], struct err *e);
+
+/* What start, resume, fork and rerun hand to the worker. */
+struct launch {
+	const char *run_id, *session_id, *invocation_id;
+	const char *kind, *name; /* "flow", "agent", "play" */
+	char *const *argv;	 /* of the command that made the run, NULL-terminated */
+	const char *cwd;	 /* absolute, of the submitter */
+	mode_t umask;
+	char *const *environment; /* the submitter's, NULL-terminated; without FLOWSUP_* names but
+				   * FLOWSUP_HOME */
+	const char *resumed_from; /* run id or NULL */
+	const char *document; /* absolute path that the flow was read from; or NULL */
+	const struct json *options; /* object: durability, checkpoint_format, compact_records,
+				     * compact_bytes, storage_timeout_ns, foreground, watch...; or NULL */
+	const struct json *flow;    /* normalised document */
+	const struct json *withheld; /* names in `environment` whose values are not written; or NULL */
+	const struct json *carry;   /* state to go on from, or NULL for a new run; its member
+				     * RUN_TAKEN_OVER goes to the worker alone */
+	struct slice attempts;	    /* attempts.log as it begins; len 0: there is none yet */
+	const struct json *limits;  /* of an earlier launch.json; NULL: those of this process */
+};
+#define RUN_NEW_PREFIX ".new-"
+/*
+ * Creates runs/<run id> durably and whole: made under a name that begins with RUN_NEW_PREFIX, filled,
+ * fsynced, renamed, fsynced. Nothing is left on error. Limits (getrlimit) and who and when are
+ * recorded too. Until rundir_born() a file RUN_MAKING, locked by *making, tells that it has no row yet.
+ * ERR_CREATE, ERR_NOSPACE, ERR_IO.
+ */
+int rundir_create(const struct home *h, const struct launch *l, int *making, struct err *e);
+/* It has its row. Closes *making. */
+void rundir_born(const struct home *h, const char *run_id, int *making);
+enum rundir_stage { RUNDIR_BORN, RUNDIR_IN_MAKING, RUNDIR_CUT_OFF };
+/* Of a directory in runs/: RUNDIR_CUT_OFF when whoever made it has gone. Where there is a row, it is born
+ * all the same: a power loss may bring the file back. */
+enum rundir_stage rundir_stage(const struct home *h, const char *name);
+/* Opens runs/<id> pinned: O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC, owner and mode checked. */
+int rundir_open(const struct home *h, const char *run_id, struct err *e);
+int rundir_remove(const struct home *h, const char *run_id, struct err *e);
+/* A file of a run that holds one JSON value. ERR_NOTFOUND, ERR_SYNTAX with a position; the message
+ * begins with the file's name. */
+int rundir_read_json(int run_fd, const char *name, struct json **out, struct err *e);
+
+/* launch.json as read back. Everything is owned by `object`. */
+struct launch_read {
+	struct json *object;
+	const char *session_id, *invocation_id, *kind, *name, *cwd, *resumed_from;
+	const char *document; /* where the flow was read from, or NULL */
+	mode_t umask;
+	struct proc_rlimit rlimits[PROC_MAX_RLIMITS];
+	unsigned nrlimits;
+	const struct json *options; /* never NULL */
+	const struct json *limits;  /* as they stand in the file, for struct launch; or NULL */
+	const struct json *withheld; /* names that environ lacks, their values come another way; or NULL */
+};
+int launch_read(int run_fd, struct launch_read *out, struct err *e);
+void launch_read_clear(struct launch_read *l);
+/* The name of a recorded resource limit: "nofile". */
+const char *launch_limit_name(int resource);
+/* environ: *block is one malloc'ed text, *envp a malloc'ed NULL-terminated array into it. */
+int environ_read(int run_fd, char **block, char ***envp, struct err *e);
+
+/*
+ * The run's lock: an open file description lock (fcntl(2) F_OFD_SETLK) on worker.lock. Whoever
+ * holds it knows that no worker exists. Returns a descriptor that holds it (close-on-exec; the
+ * supervisor passes it to the worker), or -1 with ERR_BUSY when somebody has it. wait_ms > 0
+ * tries again until then (a child between vfork and exec may still hold it). ERR_NOTFOUND without a
+ * lock file (it is made with the run directory), ERR_PERMISSION where it may not be written,
+ * ERR_IDENTITY when the name leads elsewhere.
+ */
+int run_lock_take(int run_fd, int wait_ms, struct err *e);
+/* Whether somebody holds it, without taking it. */
+int run_lock_held(int run_fd, bool *held, struct err *e);
+/* The same for the supervisor's lock of a home. */
+int home_lock_take(const struct home *h, struct err *e);
+
+/* ---- attempts.log ---- */
+
+/*
+ * One JSON object a line, at most ATTEMPT_MAX_LINE bytes with its LF, each by one O_APPEND write.
+ *   first line, by each worker: {"kind":"worker","host":…,"boot_id":…,"pid_namespace":N,"pid":…,"start":…}
+ *   by the child before exec:   {"kind":"start","op":ID,"attempt":N,"pid":P,"start":T,"reaper":P,
+ *       "reaper_start":T,"grace_ms":N,"limit_ms":N,"silence_ms":N,"strict":true,"leave":true,
+ *       "signals":[[N,MS],…],"token":TEXT,"messages":[[FIRST,LAST],…],"more":true}
+ *   by a resume, for each attempt that its run takes over: the same line with "run":RUN_ID, the run
+ *       that started it and has its files, behind a copy of that run's worker line
+ *   by the worker:              {"kind":"end","op":ID,"attempt":N,"class":…,"code":…}
+ * Members that say nothing are left out. limit_ms is a moment of CLOCK_MONOTONIC; signals are sent
+ * before SIGTERM, one after the other; messages are ranges of indices of operator_messages; "more"
+ * says that ranges did not fit and stand in ops/<op>.<attempt>/started. A last line without LF is
+ * no line.
+ */
+enum { ATTEMPT_MAX_LINE = 512 };
+enum attempt_line_kind { ATTEMPT_LINE_OTHER, ATTEMPT_LINE_WORKER, ATTEMPT_LINE_START, ATTEMPT_LINE_END };
+struct attempt_line {
+	enum attempt_line_kind kind;
+	unsigned attempt; /* of a start or an end, else 0 */
+	const char *op;	  /* the same, else NULL */
+	struct slice text;
+	struct json *json; /* NULL until somebody asks: attempt_line_json() */
+};
+struct attempt {
+	const char *op;
+	unsigned attempt;
+	struct proc_id id; /* process group and session leader of the operation */
+	struct proc_id reaper; /* who writes its exit.json when its worker is dead; pid 0: nobody */
+	const char *run; /* that started it, where that is not the log's; or NULL */
+	const struct json *line;
+};
+/* Owns whatever hangs on its members. */
+struct attempts {
+	/* Every whole line, in order. A start is written by the child itself, an end by the worker's helper
+	 * thread: the end of one attempt may stand behind the start of the next. */
+	struct attempt_line *lines;
+	size_t nlines;
+	struct attempt *open; /* starts without an end */
+	size_t nopen;
+	bool has_place;
+	struct proc_place place; /* of the latest worker line */
+	struct proc_id worker;	 /* the same */
+	size_t damaged; /* whole lines that are not JSON objects: set aside, counted */
+	bool torn;	/* the last line had no LF */
+	struct buf text; /* of the lines */
+	char *names;	 /* of their operations */
+};
+int attempts_read(int run_fd, struct attempts *out, struct err *e);
+/* Only place and worker, without a look at the lines of operations. */
+int attempts_read_place(int run_fd, struct attempts *out, struct err *e);
+/* The latest line of a worker, or NULL. */
+struct attempt_line *attempts_worker_line(const struct attempts *a);
+/* The line as a value, read once and owned by the log it is of; NULL: out of memory. */
+const struct json *attempt_line_json(struct attempt_line *line);
+void attempts_clear(struct attempts *a);
+
+#endif

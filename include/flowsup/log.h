@@ -1,0 +1,24 @@
+/* The supervisor's and worker's log: one line a record, by one write(2); never a helper thread. */
+#ifndef FLOWSUP_LOG_H
+#define FLOWSUP_LOG_H
+
+#include "flowsup/buf.h"
+
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+/* fd borrowed, O_APPEND. Until called everything goes to standard error. */
+void log_init(int fd, const char *who, enum log_level most);
+/* Control characters are neutralised; cut at 4,096 bytes. errno is kept. */
+void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Appends text with control characters and broken UTF-8 made harmless for a terminal. newline
+ * says whether LF (and TAB) may stay. */
+void text_neutralise(struct buf *to, struct slice text, bool newline);
+/* Appends text without the sequences that only set colours or erase within a line (ECMA-48 SGR, EL):
+ * without them it says the same. Everything else stays, to be neutralised. */
+void text_drop_colours(struct buf *to, struct slice text);
+/* The nearest of `count` names to `name` by edit distance, if near enough to suggest; else the first that
+ * begins with it; or NULL. */
+const char *text_nearest(const char *name, const char *const *names, size_t count);
+
+#endif

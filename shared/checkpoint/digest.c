@@ -1,0 +1,73 @@
+#include <blake2.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "flowsup/checkpoint.h"
+
+#define CHUNK ((size_t)256 << 10)
+
+static void
+finish(blake2b_state *b, char to[CKPT_DIGEST_TEXT])
+{
+	static const char hex[] = "0123456789abcdef";
+	unsigned char out[BLAKE2B_OUTBYTES];
+	const size_t prefix = sizeof(CKPT_DIGEST_PREFIX) - 1;
+	size_t i;
+
+	blake2b_final(b, out, sizeof(out));
+	memcpy(to, CKPT_DIGEST_PREFIX, prefix);
+	for (i = 0; i < sizeof(out); i++) {
+		to[prefix + 2 * i] = hex[out[i] >> 4];
+		to[prefix + 2 * i + 1] = hex[out[i] & 15];
+	}
+	to[prefix + 2 * sizeof(out)] = '\0';
+}
+
+int
+ckpt_digest(const struct json *value, char to[CKPT_DIGEST_TEXT], struct err *e)
+{
+	struct buf text = {0};
+	blake2b_state b;
+	int result;
+
+	json_write(&text, value);
+	result = buf_ok(&text, e);
+	if (result == 0) {
+		blake2b_init(&b, BLAKE2B_OUTBYTES);
+		blake2b_update(&b, (const uint8_t *)text.data, text.len);
+		finish(&b, to);
+	}
+	buf_clear(&text);
+	return result;
+}
+
+int
+ckpt_digest_file(int fd, char to[CKPT_DIGEST_TEXT], uint64_t *size, struct err *e)
+{
+	struct buf chunk = {0};
+	blake2b_state b;
+	off_t at = 0;
+	ssize_t n;
+	char *room = buf_reserve(&chunk, CHUNK);
+
+	if (room == NULL)
+		return err_nomem(e);
+	blake2b_init(&b, BLAKE2B_OUTBYTES);
+	for (;;) {
+		n = pread(fd, room, CHUNK, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		blake2b_update(&b, (const uint8_t *)room, (size_t)n);
+		at += n;
+	}
+	if (n < 0)
+		err_sys(e, ERR_IO, errno, "cannot read");
+	else {
+		finish(&b, to);
+		*size = (uint64_t)at;
+	}
+	buf_clear(&chunk);
+	return n < 0 ? -1 : 0;
+}

@@ -1,0 +1,32 @@
+/* Records of the journal: one line each. */
+#ifndef CHECKPOINT_JOURNAL_H
+#define CHECKPOINT_JOURNAL_H
+
+#include "refusal.h"
+#include "state.h"
+
+/*
+ * Appends one record with its LF. entry and patch are borrowed; patch NULL: no context came with
+ * the outcome. *encoded is where the entry's encoding stands in `to`. Check buf_ok().
+ */
+struct span {
+	size_t from, len;
+};
+void record_encode(struct buf *to, const char *generation, uint64_t seq, enum ckpt_kind kind,
+    const struct json *entry, const struct json *patch, struct span *encoded);
+
+enum record_result {
+	RECORD_APPLIED,
+	RECORD_STALE, /* whole, but of another generation */
+	RECORD_REFUSED,
+	RECORD_ERROR /* out of memory */
+};
+/*
+ * Reads one line (without its LF) and applies it to s as record number `seq` of `generation`,
+ * wholly or not at all. With RECORD_REFUSED r holds the reason, and offset within the line where
+ * known.
+ */
+enum record_result record_apply(struct slice line, const char *generation, int64_t seq,
+    struct state *s, struct refusal *r, struct err *e);
+
+#endif

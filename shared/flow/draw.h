@@ -1,0 +1,36 @@
+/* What the pictures of a flow share; private to draw*.c. */
+#ifndef FLOWSUP_FLOW_DRAW_H
+#define FLOWSUP_FLOW_DRAW_H
+
+#include "model.h"
+
+struct drawing {
+	const struct flow *f;
+	flow_graph_label *label;
+	void *arg;
+	struct buf *to;
+	bool plain; /* text without lines and signs */
+};
+
+/* Operations that one foreach made, or a single one. */
+struct draw_unit {
+	uint32_t first, count;
+	uint32_t level;
+};
+struct draw_units {
+	struct draw_unit *units; /* room for one of each operation; in the document's order */
+	size_t nunits;
+	uint32_t *unit_of; /* by operation */
+};
+
+void draw_find_units(const struct flow *f, struct draw_units *l);
+/* Append "id" or "id.* (20)"; "  running" or "  17 completed, 3 running"; " on failure when /ok = true". */
+void draw_unit_name(const struct flow *f, const struct draw_unit *u, struct buf *to);
+void draw_unit_label(const struct drawing *d, const struct draw_unit *u, struct buf *to);
+void draw_condition(const struct flow_edge *edge, struct buf *to);
+/* What the caller says beside an operation, or NULL. */
+const char *draw_label(const struct drawing *d, size_t op);
+
+void draw_svg(const struct drawing *d);
+
+#endif

@@ -1,0 +1,172 @@
+/* A planner's answer: whether it is a plan, and the flow that it makes. */
+#include <stdio.h>
+
+#include "flowsup/provider.h"
+#include "model.h"
+
+static size_t
+most_operations(const struct flow *f)
+{
+	return f->max_ops >= 0 ? (size_t)f->max_ops : FLOW_MAX_PLAN;
+}
+
+/* The list of operations in an answer: it is one, or an object that holds nothing else. */
+static int
+find_list(const struct json *answer, const struct json **list, struct err *e)
+{
+	*list = answer;
+	if (json_type(answer) == JSON_OBJECT && json_get(answer, "plan") != NULL) {
+		if (json_length(answer) > 1)
+			return err_set(e, ERR_DOCUMENT,
+			    "beside \"plan\" the answer must have no other member");
+		*list = json_get(answer, "plan");
+	}
+	if (json_type(*list) != JSON_ARRAY)
+		return err_set(e, ERR_DOCUMENT, "the answer must be a list of operations, not %s",
+		    found(*list));
+	if (json_length(*list) == 0)
+		return err_set(e, ERR_DOCUMENT, "the plan is empty");
+	return 0;
+}
+
+static struct json *
+first_of(const struct json *list, size_t most)
+{
+	struct json_iter it = json_iterate(list);
+	struct json *cut = json_array();
+	const struct json *item;
+	size_t n;
+
+	for (n = 0; n < most && json_next(&it, NULL, &item); n++)
+		cut = json_append(cut, json_ref(item));
+	return cut;
+}
+
+/* The document with the answer for its plan. */
+static struct json *
+candidate(const struct flow *f, const struct json *entries)
+{
+	struct json *doc = json_remove(flow_config(f), slice_of("planner"));
+
+	if (json_get(f->document, "prompt") != NULL)
+		doc = json_set(doc, "prompt", json_ref(json_get(f->document, "prompt")));
+	return json_set(doc, "plan", json_ref(entries));
+}
+
+/* Everything that is wrong, for who has to write it anew. */
+static int
+tell_all(const struct flow_diagnostics *d, struct err *e)
+{
+	struct buf text = {0};
+	size_t i;
+
+	if (e != NULL && e->code == ERR_NOMEM)
+		return -1;
+	for (i = 0; i < d->count; i++) {
+		if (d->items[i].warning)
+			continue;
+		buf_printf(&text, "%s%s", text.len > 0 ? "; " : "", d->items[i].message);
+		if (d->items[i].hint[0] != '\0')
+			buf_printf(&text, " (%s)", d->items[i].hint);
+	}
+	if (buf_ok(&text, e) == 0 && text.len > 0)
+		err_set(e, ERR_DOCUMENT, "%s", buf_text(&text));
+	buf_clear(&text);
+	return -1;
+}
+
+static int
+check_entries(const struct flow *f, const struct provider_search *search,
+    const struct json *entries, struct err *e)
+{
+	struct flow_diagnostics d = {0};
+	struct json *doc = candidate(f, entries);
+	struct flow *g = NULL;
+	int r;
+
+	if (doc == NULL)
+		return err_nomem(e);
+	r = model_read(doc, ORIGIN_MODEL, NULL, &d, &g, e);
+	if (r == 0)
+		r = flow_check_providers(g, search, NULL, &d, e);
+	if (r < 0)
+		tell_all(&d, e);
+	flow_free(g);
+	flow_diagnostics_clear(&d);
+	return r;
+}
+
+int
+flow_plan_accept(const struct flow *f, const struct provider_search *search,
+    const struct json *answer, struct json **plan, size_t *left_out, struct err *e)
+{
+	const struct json *list;
+	struct json *entries;
+	size_t most = most_operations(f);
+
+	if (find_list(answer, &list, e) < 0)
+		return -1;
+	entries = first_of(list, most);
+	if (entries == NULL)
+		return err_nomem(e);
+	if (check_entries(f, search, entries, e) < 0) {
+		json_unref(entries);
+		return -1;
+	}
+	*left_out = json_length(list) - json_length(entries);
+	*plan = entries;
+	return 0;
+}
+
+int
+flow_with_plan(const struct flow *f, const struct json *plan, struct flow **out, struct err *e)
+{
+	struct json *doc = flow_as_document(f), *entries = json_ref(json_get(doc, "plan"));
+	struct json_iter it = json_iterate(plan);
+	const struct json *entry;
+	int r;
+
+	while (json_next(&it, NULL, &entry))
+		entries = json_append(entries, json_ref(entry));
+	doc = json_set(doc, "plan", entries);
+	if (doc == NULL)
+		return err_nomem(e);
+	r = flow_from_document(doc, out, e);
+	json_unref(doc);
+	return r;
+}
+
+/* ---- What a planner is told ---- */
+
+static void
+add_roles(const struct flow *f, struct buf *to)
+{
+	const struct flow_role *role;
+	size_t i, n = 0;
+
+	for (i = 0; i < f->nroles; i++) {
+		role = &f->roles[i];
+		if (role->provider == NULL ||
+		    (!f->model_commands && strcmp(role->provider, "sh") == 0))
+			continue;
+		buf_printf(to, "%s%s", n++ > 0 ? ", " : "", role->name);
+	}
+}
+
+void
+flow_planner_format(const struct flow *f, struct buf *to)
+{
+	buf_puts(to, "\n\nAnswer with a plan and nothing else: one JSON array, without any text around it "
+		     "and without a code fence. Each element is an object that describes one operation:\n"
+		     "- \"id\": a name, unique in the plan: letters, digits, '.', '_' and '-'\n"
+		     "- \"assignee\": who does it, one of: ");
+	add_roles(f, to);
+	buf_puts(to, "\n- \"instruction\": all that the assignee needs to know; {{ops.ID.response}} stands "
+		     "for the answer of an operation that it needs\n"
+		     "- \"needs\": the ids of operations that must be complete before, [] when there are none\n");
+	if (f->model_commands)
+		buf_puts(to, "In place of \"assignee\" and \"instruction\" an operation may have \"run\", "
+			     "a text for /bin/sh, or \"exec\", a list of a program and its arguments.\n");
+	buf_printf(to, "Operations that do not need each other run at the same time. There may be at "
+		       "most %zu.\n", most_operations(f));
+}

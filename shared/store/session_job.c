@@ -1,0 +1,214 @@
+/* What belongs to a job: its restarts, its key, its worker's place, and whether anything is to do. */
+#include <assert.h>
+#include <string.h>
+
+#include "session_row.h"
+
+bool
+session_is_restarting(const struct session *s)
+{
+	return s->status == STATUS_CRASHED && s->restarts_left > 0 && s->resumed_as_run[0] == '\0';
+}
+
+static int
+give_up_inside(struct store *s, const char *run_id, const char *why, bool *gave_up, struct err *e)
+{
+	sqlite3_stmt *q = store_statement(s, Q_GIVE_UP, e);
+	int changed = 0;
+
+	if (q == NULL)
+		return -1;
+	if (!bind_text(q, 1, run_id))
+		return err_nomem(e);
+	if (store_run(s, q, &changed, e) != 0)
+		return -1;
+	*gave_up = changed > 0;
+	if (changed == 0 || why == NULL)
+		return 0;
+	return session_set_inside(s, run_id, "not_restarted",
+	    json_string_lossy(slice_of(why), NULL), e);
+}
+
+int
+session_give_up(struct store *s, const char *run_id, const char *why, bool *gave_up, struct err *e)
+{
+	bool did = false;
+
+	if (store_begin(s, e) != 0 || store_end(s, give_up_inside(s, run_id, why, &did, e), e) != 0)
+		return err_wrap(e, "run %s: restarts", run_id);
+	if (gave_up != NULL)
+		*gave_up = did;
+	return 0;
+}
+
+static int
+remove_inside(struct store *s, const char *run_id, const struct session *row, struct err *e)
+{
+	sqlite3_stmt *q = store_statement(s, Q_REMOVE, e);
+	int changed = 0;
+
+	if (q == NULL)
+		return -1;
+	if (!bind_text(q, 1, run_id))
+		return err_nomem(e);
+	if (store_run(s, q, &changed, e) != 0)
+		return -1;
+	if (changed == 0)
+		return err_set(e, ERR_REFUSED, "run %s is not at its end", run_id);
+	q = store_statement(s, Q_REMOVE_CALLS, e);
+	if (q == NULL)
+		return -1;
+	if (!bind_text(q, 1, row->invocation_id))
+		return err_nomem(e);
+	return store_run(s, q, NULL, e);
+}
+
+int
+session_remove(struct store *s, const char *run_id, struct err *e)
+{
+	struct session row;
+	int rc;
+
+	if (session_read(s, run_id, &row, e) != 0) {
+		if (e->code != ERR_NOTFOUND)
+			return -1;
+		err_clear(e);
+		return 0;
+	}
+	rc = store_begin(s, e);
+	if (rc == 0)
+		rc = store_end(s, remove_inside(s, run_id, &row, e), e);
+	session_clear(&row);
+	return rc == 0 ? 0 : err_wrap(e, "run %s: remove its row", run_id);
+}
+
+int
+store_has_work(struct store *s, bool *any, struct err *e)
+{
+	sqlite3_stmt *q = store_statement(s, Q_HAS_WORK, e);
+	int rc;
+
+	if (q == NULL)
+		return -1;
+	rc = store_step(s, q, e);
+	if (rc < 0)
+		return -1;
+	*any = sqlite3_column_int(q, 0) != 0;
+	sqlite3_reset(q);
+	return 0;
+}
+
+/* ---- Keys ---- */
+
+/* 1: found, 0: nobody goes on with this key. */
+static int
+find_blocker(struct store *s, const char *key, const char *origin, double at, char run_id[RUN_ID_TEXT],
+    struct err *e)
+{
+	sqlite3_stmt *q = store_statement(s, Q_UNIQUE, e);
+	int rc;
+
+	if (q == NULL)
+		return -1;
+	if (!bind_text(q, 1, key) || !bind_text(q, 2, origin) || !bind_real(q, 3, at))
+		return err_nomem(e);
+	rc = store_step(s, q, e);
+	if (rc != 1)
+		return rc;
+	column_copy(q, 0, run_id, RUN_ID_TEXT);
+	sqlite3_reset(q);
+	return 1;
+}
+
+int
+unique_check(struct store *s, const struct session_new *n, const char *origin, double now,
+    struct err *e)
+{
+	char blocker[RUN_ID_TEXT] = "";
+	int rc = 0;
+
+	/* A resume goes on with a job that has its key already; it waits when it must. */
+	if (n->unique_key != NULL)
+		rc = find_blocker(s, n->unique_key, origin, now, blocker, e);
+	if (rc < 0)
+		return -1;
+	if (n->blocker != NULL)
+		memcpy(n->blocker, blocker, sizeof(blocker));
+	if (rc == 0 || n->behind)
+		return 0;
+	return err_set(e, ERR_RUNNING, "run %s goes on with the key '%s'", blocker, n->unique_key);
+}
+
+static int
+count_inside(struct store *s, const char *run_id, double *first, int64_t *count, struct err *e)
+{
+	struct json *blocks = json_object();
+	double now = store_now();
+	struct session row;
+
+	if (session_read(s, run_id, &row, e) != 0) {
+		json_unref(blocks);
+		return -1;
+	}
+	*first = now;
+	*count = 0;
+	(void)json_int64(json_get(json_get(row.metadata, "blocks"), "count"), count);
+	(void)json_double(json_get(json_get(row.metadata, "blocks"), "first"), first);
+	++*count;
+	session_clear(&row);
+	blocks = json_set(blocks, "count", json_int(*count));
+	blocks = json_set(blocks, "first", json_real(*first));
+	blocks = json_set(blocks, "last", json_real(now));
+	if (session_set_inside(s, run_id, "blocks", blocks, e) != 0)
+		return -1;
+	return now - *first < UNIQUE_LONG_S ? 0
+					    : notice_add_at(s, run_id, "blocking", true, now, e);
+}
+
+int
+session_blocks(struct store *s, const char *run_id, double *first, int64_t *count, struct err *e)
+{
+	if (store_begin(s, e) != 0 || store_end(s, count_inside(s, run_id, first, count, e), e) != 0)
+		return err_wrap(e, "run %s: starts that it kept waiting", run_id);
+	return 0;
+}
+
+/* ---- What a run in the queue waits for ---- */
+
+static int
+find_slot(struct store *s, const struct session *r, bool *none, struct err *e)
+{
+	sqlite3_stmt *q = store_statement(s, Q_STANDING, e);
+	int64_t slots;
+	int rc;
+
+	*none = false;
+	/* An automatic resume has its job's slot. */
+	if (r->restarts_done > 0 || r->queue[0] == '\0')
+		return 0;
+	if (q == NULL)
+		return -1;
+	if (!bind_text(q, 1, r->queue) || !bind_real(q, 2, r->created_at))
+		return err_nomem(e);
+	rc = store_step(s, q, e);
+	if (rc != 1)
+		return rc;
+	slots = sqlite3_column_int64(q, 0);
+	*none = slots > 0 && sqlite3_column_int64(q, 1) >= slots;
+	sqlite3_reset(q);
+	return 0;
+}
+
+int
+queue_standing(struct store *s, const struct session *queued, struct queue_standing *out, struct err *e)
+{
+	*out = (struct queue_standing){0};
+	if (find_slot(s, queued, &out->no_slot, e) != 0)
+		return -1;
+	if (queued->unique_key[0] == '\0')
+		return 0;
+	return find_blocker(s, queued->unique_key, queued->origin, queued->created_at, out->blocker,
+		   e) < 0
+	    ? -1
+	    : 0;
+}

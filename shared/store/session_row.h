@@ -1,0 +1,30 @@
+/* A session as a row of a query that selects SESSION_COLUMNS. */
+#ifndef STORE_SESSION_ROW_H
+#define STORE_SESSION_ROW_H
+
+#include "db.h"
+
+/* Reads the row that q stands on. *out is the caller's (session_clear). */
+int session_from_row(sqlite3_stmt *q, struct session *out, struct err *e);
+/* The one row of q; ERR_NOTFOUND with code only when there is none: the caller says what it sought. */
+int session_only(struct store *s, sqlite3_stmt *q, struct session *out, struct err *e);
+/* The row that a statement gives for a run's id, its first value; to be reset. NULL with *e when there
+ * is no such run. */
+sqlite3_stmt *session_row(struct store *s, enum statement which, const char *run_id, struct err *e);
+int session_no_run(const char *run_id, struct err *e); /* -1 */
+
+/* Inside a transaction. */
+
+enum { NOTICE_EVENT = 96 };
+int notice_add_at(struct store *s, const char *run_id, const char *event, bool problem, double now,
+    struct err *e);
+/* One for each operation in the list (metadata "waiting"). */
+int notice_waiting(struct store *s, const char *run_id, const struct json *list, struct err *e);
+/* session_new's unique_key: 0 when the run may be inserted. */
+int unique_check(struct store *s, const struct session_new *n, const char *origin, double now,
+    struct err *e);
+/* One member of metadata. Consumes value. */
+int session_set_inside(struct store *s, const char *run_id, const char *name, struct json *value,
+    struct err *e);
+
+#endif

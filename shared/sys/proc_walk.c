@@ -1,0 +1,599 @@
+/*
+ * Finding the processes that belong together. A walk over /proc sees numbers, and a number may pass
+ * to another process at any moment. So each one is looked at twice: its line is read, a handle is
+ * opened, the line is read again; only when the start time is the same and it still belongs is it
+ * handed out. What forks meanwhile may be missed: callers repeat until a pass finds nothing new.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "flowsup/fs.h"
+#include "proc_private.h"
+
+enum {
+	/* An environment is read in pieces and to this end; the kernel's usual limit is 6 MiB. */
+	ENVIRON_MOST = 8 << 20,
+	ENVIRON_PIECE = 16 * 1024,
+	MARK_MOST = 4096 + 64, /* a name and a path */
+	MARKS_MOST = 8,
+	/* Of parents looked at: more than any real chain, fewer than a number that comes round. */
+	ANCESTORS_MOST = 4096,
+};
+
+/* Whether a process belongs. Called before and after its handle was opened. */
+typedef bool belongs(const void *arg, const struct proc_stat *st);
+
+/* "123" to 123, anything else to 0. */
+static pid_t
+number_of(const char *name)
+{
+	long value;
+	char *end;
+
+	if (name[0] < '1' || name[0] > '9')
+		return 0;
+	errno = 0;
+	value = strtol(name, &end, 10);
+	return *end == '\0' && errno == 0 && value <= INT32_MAX ? (pid_t)value : 0;
+}
+
+static pid_t
+next_pid(DIR *dir)
+{
+	struct dirent *entry;
+	pid_t pid;
+
+	while (errno = 0, (entry = readdir(dir)) != NULL) {
+		pid = number_of(entry->d_name);
+		if (pid != 0)
+			return pid;
+	}
+	return errno != 0 ? -1 : 0;
+}
+
+static DIR *
+open_proc(struct err *e)
+{
+	DIR *dir = opendir("/proc");
+
+	if (dir == NULL)
+		err_sys(e, ERR_ENVIRONMENT, errno, "/proc");
+	return dir;
+}
+
+static bool
+candidate(pid_t pid, belongs *test, const void *arg, struct proc_stat *st)
+{
+	return pid != getpid() && proc_stat_read(pid, st, NULL) == 0 && !proc_stat_is_zombie(st) &&
+	    test(arg, st);
+}
+
+/* 1: visited, and the walk ends when each said so (*end); 0: does not belong. */
+static int
+visit(pid_t pid, belongs *test, const void *arg, proc_each *each, void *each_arg, bool *end)
+{
+	struct proc_stat first, second;
+	int fd, visited = 0;
+
+	if (!candidate(pid, test, arg, &first))
+		return 0;
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return 0;
+	if (candidate(pid, test, arg, &second) && second.start_ticks == first.start_ticks) {
+		*end = each(each_arg, &second, fd) != 0;
+		visited = 1;
+	}
+	fd_close(&fd);
+	return visited;
+}
+
+static int
+walk(belongs *test, const void *arg, proc_each *each, void *each_arg, struct err *e)
+{
+	DIR *dir = open_proc(e);
+	bool end = false;
+	int count = 0;
+	pid_t pid;
+
+	if (dir == NULL)
+		return -1;
+	while ((pid = next_pid(dir)) > 0 && !end)
+		count += visit(pid, test, arg, each, each_arg, &end);
+	if (pid < 0)
+		count = err_sys(e, ERR_IO, errno, "/proc");
+	closedir(dir);
+	return count;
+}
+
+/* ---- By group ---- */
+
+static bool
+is_in_group(const void *arg, const struct proc_stat *st)
+{
+	const pid_t *group = arg;
+
+	return st->pgrp == *group;
+}
+
+int
+proc_each_in_group(pid_t group, proc_each *each, void *arg, struct err *e)
+{
+	return walk(is_in_group, &group, each, arg, e);
+}
+
+/* ---- By marks in the environment ---- */
+
+struct marks {
+	const char *const *text;
+	unsigned count;
+};
+
+/* An entry of an environment as it comes in: so much of it as a mark can have, and its length. */
+struct entry {
+	char text[MARK_MOST + 1];
+	size_t len;
+};
+
+static bool
+fits(const struct entry *entry, const char *mark)
+{
+	size_t len = strlen(mark);
+
+	if (mark[len - 1] == '=')
+		return entry->len >= len && memcmp(entry->text, mark, len) == 0;
+	return slice_is((struct slice){entry->text, entry->len}, mark);
+}
+
+static void
+end_entry(struct entry *entry, const struct marks *marks, bool *found)
+{
+	unsigned i;
+
+	for (i = 0; i < marks->count; i++)
+		if (fits(entry, marks->text[i]))
+			found[i] = true;
+	entry->len = 0;
+}
+
+static void
+feed(struct entry *entry, const char *bytes, size_t n, const struct marks *marks, bool *found)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (bytes[i] == '\0')
+			end_entry(entry, marks, found);
+		else if (entry->len < sizeof(entry->text))
+			/* An entry longer than any mark fills the last byte, and equals none. */
+			entry->text[entry->len++] = bytes[i];
+	}
+}
+
+static bool
+all_true(const bool *found, unsigned count)
+{
+	unsigned i;
+
+	for (i = 0; i < count; i++)
+		if (!found[i])
+			return false;
+	return true;
+}
+
+/* Whatever fails (not ours, gone meanwhile, a kernel thread) means: not marked. */
+static bool
+environ_has(pid_t pid, const struct marks *marks)
+{
+	char path[32], piece[ENVIRON_PIECE];
+	bool found[MARKS_MOST] = {false};
+	struct entry entry = {.len = 0};
+	size_t got = 0;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%jd/environ", (intmax_t)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	while (got < ENVIRON_MOST && !all_true(found, marks->count)) {
+		n = read(fd, piece, sizeof(piece));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		feed(&entry, piece, (size_t)n, marks, found);
+		got += (size_t)n;
+	}
+	/* The last one may lack its NUL, when the process has changed its own title. */
+	end_entry(&entry, marks, found);
+	fd_close(&fd);
+	return all_true(found, marks->count);
+}
+
+static bool
+is_marked(const void *arg, const struct proc_stat *st)
+{
+	return environ_has(st->pid, arg);
+}
+
+static int
+check_marks(const struct marks *marks, struct err *e)
+{
+	unsigned i;
+
+	/* No marks would fit everybody. */
+	if (marks->count == 0 || marks->count > MARKS_MOST)
+		return err_set(e, ERR_INTERNAL, "%u marks: 1 to %d are allowed", marks->count,
+		    MARKS_MOST);
+	for (i = 0; i < marks->count; i++)
+		if (strlen(marks->text[i]) > MARK_MOST || strchr(marks->text[i], '=') == NULL)
+			return err_set(e, ERR_INTERNAL, "mark %u is no NAME=value, or too long", i);
+	return 0;
+}
+
+int
+proc_each_marked(const char *const *marks, unsigned nmarks, proc_each *each, void *arg,
+    struct err *e)
+{
+	const struct marks wanted = {marks, nmarks};
+
+	if (check_marks(&wanted, e) != 0)
+		return -1;
+	return walk(is_marked, &wanted, each, arg, e);
+}
+
+/* ---- By command line ---- */
+
+/* Anybody may call a program as he likes, but not as this user. */
+static bool
+is_own(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid();
+}
+
+/* Reads until `to` is full or the end; the number of bytes. */
+static size_t
+read_full(int fd, char *to, size_t size)
+{
+	size_t got = 0;
+	ssize_t n;
+
+	while (got < size) {
+		n = read(fd, to + got, size - got);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		got += (size_t)n;
+	}
+	return got;
+}
+
+/* The words as the kernel shows them, each with its NUL, and room to see that one has more. */
+struct command_line {
+	struct buf wanted;
+	char *seen;
+};
+
+/* How much of st's command line is read, with room for one more than is wanted; 0 unless it begins so. */
+static size_t
+read_command(const struct command_line *c, const struct proc_stat *st)
+{
+	char path[32];
+	size_t got = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%jd/cmdline", (intmax_t)st->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	if (is_own(fd))
+		got = read_full(fd, c->seen, c->wanted.len + 1);
+	fd_close(&fd);
+	return got >= c->wanted.len && memcmp(c->seen, c->wanted.data, c->wanted.len) == 0 ? got : 0;
+}
+
+static bool
+is_called(const void *arg, const struct proc_stat *st)
+{
+	const struct command_line *c = arg;
+
+	return read_command(c, st) == c->wanted.len;
+}
+
+static bool
+begins_with(const void *arg, const struct proc_stat *st)
+{
+	return read_command(arg, st) > 0;
+}
+
+/* ---- Upwards ---- */
+
+static bool
+descends(pid_t pid, belongs *test, const void *arg)
+{
+	struct proc_stat st;
+	int steps;
+
+	for (steps = 0; pid > 0 && steps < ANCESTORS_MOST; steps++) {
+		if (proc_stat_read(pid, &st, NULL) != 0)
+			return false;
+		if (test(arg, &st))
+			return true;
+		pid = st.ppid;
+	}
+	return false;
+}
+
+bool
+proc_descends_from_marked(pid_t pid, const char *mark)
+{
+	const struct marks wanted = {&mark, 1};
+
+	return check_marks(&wanted, NULL) == 0 && descends(pid, is_marked, &wanted);
+}
+
+bool
+proc_descends_from_called(pid_t pid, const char *name)
+{
+	struct command_line c = {0};
+	bool found = false;
+
+	buf_add(&c.wanted, name, strlen(name) + 1);
+	c.seen = malloc(strlen(name) + 2);
+	if (!c.wanted.failed && c.seen != NULL)
+		found = descends(pid, begins_with, &c);
+	free(c.seen);
+	buf_clear(&c.wanted);
+	return found;
+}
+
+/* ---- By command line, of all ---- */
+
+int
+proc_each_command(const char *const *words, proc_each *each, void *arg, struct err *e)
+{
+	struct command_line c = {0};
+	int count = -1;
+
+	/* No words would fit what the kernel itself runs. */
+	if (*words == NULL)
+		return err_set(e, ERR_INTERNAL, "a command line without words");
+	for (; *words != NULL; words++)
+		buf_add(&c.wanted, *words, strlen(*words) + 1);
+	if (buf_ok(&c.wanted, e) == 0) {
+		c.seen = malloc(c.wanted.len + 1);
+		count = c.seen != NULL ? walk(is_called, &c, each, arg, e) : err_nomem(e);
+	}
+	free(c.seen);
+	buf_clear(&c.wanted);
+	return count;
+}
+
+/* ---- By descent ---- */
+
+enum kin { KIN_UNKNOWN, KIN_OPEN, KIN_YES, KIN_NO };
+
+struct relative {
+	pid_t pid, ppid, pgrp;
+	uint64_t start_ticks;
+	enum kin kin;
+	size_t of; /* with KIN_YES: whose */
+};
+
+struct ancestor {
+	pid_t pid;
+	size_t index; /* as the caller counts */
+};
+
+struct family {
+	struct relative *list; /* sorted by pid */
+	size_t count, cap;
+	struct ancestor *ancestors; /* sorted by pid */
+	size_t nancestors;
+};
+
+static int
+add_relative(struct family *all, const struct proc_stat *st, struct err *e)
+{
+	size_t cap = all->cap ? all->cap * 2 : 256;
+	struct relative *more;
+
+	if (all->count == all->cap) {
+		more = reallocarray(all->list, cap, sizeof(*more));
+		if (more == NULL)
+			return err_nomem(e);
+		all->list = more;
+		all->cap = cap;
+	}
+	all->list[all->count++] = (struct relative){.pid = st->pid, .ppid = st->ppid,
+	    .pgrp = st->pgrp, .start_ticks = st->start_ticks, .kin = KIN_UNKNOWN};
+	return 0;
+}
+
+static int
+compare_relatives(const void *a, const void *b)
+{
+	const struct relative *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int
+compare_ancestors(const void *a, const void *b)
+{
+	const struct ancestor *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static struct relative *
+find_relative(const struct family *all, pid_t pid)
+{
+	const struct relative key = {.pid = pid};
+
+	if (all->count == 0)
+		return NULL;
+	return bsearch(&key, all->list, all->count, sizeof(*all->list), compare_relatives);
+}
+
+static const struct ancestor *
+find_ancestor(const struct family *all, pid_t pid)
+{
+	const struct ancestor key = {.pid = pid};
+
+	if (all->nancestors == 0)
+		return NULL;
+	return bsearch(&key, all->ancestors, all->nancestors, sizeof(*all->ancestors), compare_ancestors);
+}
+
+/* Zombies too: one whose first thread alone has ended may have children. */
+static int
+list_everybody(struct family *all, struct err *e)
+{
+	DIR *dir = open_proc(e);
+	struct proc_stat st;
+	int result = 0;
+	pid_t pid;
+
+	if (dir == NULL)
+		return -1;
+	while ((pid = next_pid(dir)) > 0 && result == 0)
+		if (proc_stat_read(pid, &st, NULL) == 0)
+			result = add_relative(all, &st, e);
+	if (pid < 0)
+		result = err_sys(e, ERR_IO, errno, "/proc");
+	closedir(dir);
+	if (all->count > 0)
+		qsort(all->list, all->count, sizeof(*all->list), compare_relatives);
+	return result;
+}
+
+/* Goes up from r to somebody who is known, then gives the answer to all on the way. */
+static void
+settle_kin(const struct family *all, struct relative *r)
+{
+	const struct ancestor *found = NULL;
+	struct relative *at = r;
+	enum kin answer = KIN_NO;
+	size_t of = 0;
+
+	while (at != NULL && at->kin == KIN_UNKNOWN) {
+		at->kin = KIN_OPEN;
+		if ((found = find_ancestor(all, at->ppid)) != NULL)
+			break;
+		at = find_relative(all, at->ppid);
+	}
+	if (found != NULL || (at != NULL && at->kin == KIN_YES)) {
+		answer = KIN_YES;
+		of = found != NULL ? found->index : at->of;
+	}
+	/* KIN_OPEN met again: numbers passed on while we looked closed a ring; nobody in it counts. */
+	for (at = r; at != NULL && at->kin == KIN_OPEN; at = find_relative(all, at->ppid)) {
+		at->kin = answer;
+		at->of = of;
+	}
+}
+
+static bool
+is_relative(const void *arg, const struct proc_stat *st)
+{
+	const struct relative *r = arg;
+
+	return st->start_ticks == r->start_ticks;
+}
+
+int
+proc_each_descendant(pid_t ancestor, proc_each *each, void *arg, struct err *e)
+{
+	struct ancestor only = {.pid = ancestor};
+	struct family all = {.ancestors = &only, .nancestors = 1};
+	bool end = false;
+	int count = 0;
+	size_t i;
+
+	if (list_everybody(&all, e) != 0)
+		count = -1;
+	for (i = 0; count >= 0 && i < all.count && !end; i++) {
+		settle_kin(&all, &all.list[i]);
+		if (all.list[i].kin == KIN_YES)
+			count += visit(all.list[i].pid, is_relative, &all.list[i], each, arg, &end);
+	}
+	free(all.list);
+	return count;
+}
+
+/* ---- By leaders ---- */
+
+/* Those that are there, as themselves. */
+static int
+list_leaders(struct family *all, const struct proc_id *leaders, size_t n, struct err *e)
+{
+	const struct relative *r;
+	size_t i;
+
+	all->ancestors = calloc(n > 0 ? n : 1, sizeof(*all->ancestors));
+	if (all->ancestors == NULL)
+		return err_nomem(e);
+	for (i = 0; i < n; i++) {
+		r = find_relative(all, leaders[i].pid);
+		if (r != NULL && r->start_ticks == leaders[i].start_ticks)
+			all->ancestors[all->nancestors++] = (struct ancestor){r->pid, i};
+	}
+	qsort(all->ancestors, all->nancestors, sizeof(*all->ancestors), compare_ancestors);
+	return 0;
+}
+
+struct of_leader {
+	proc_of_leader *each;
+	void *arg;
+	size_t leader;
+};
+
+static int
+visit_of_leader(void *arg, const struct proc_stat *st, int pidfd)
+{
+	const struct of_leader *v = arg;
+
+	return v->each(v->arg, v->leader, st, pidfd);
+}
+
+/* A group's number is pinned by its leader, and descent may lead to another one: the group is first. */
+static bool
+belongs_to_leader(const struct family *all, struct relative *r, size_t *leader)
+{
+	const struct ancestor *group = find_ancestor(all, r->pgrp);
+
+	settle_kin(all, r);
+	*leader = group != NULL ? group->index : r->of;
+	return group != NULL || r->kin == KIN_YES;
+}
+
+int
+proc_each_of_leaders(const struct proc_id *leaders, size_t n, proc_of_leader *each, void *arg,
+    struct err *e)
+{
+	struct of_leader v = {.each = each, .arg = arg};
+	struct family all = {0};
+	bool end = false;
+	int count = 0;
+	size_t i;
+
+	if (list_everybody(&all, e) != 0 || list_leaders(&all, leaders, n, e) != 0)
+		count = -1;
+	for (i = 0; count >= 0 && i < all.count && !end; i++)
+		if (belongs_to_leader(&all, &all.list[i], &v.leader))
+			count += visit(all.list[i].pid, is_relative, &all.list[i], visit_of_leader, &v, &end);
+	free(all.ancestors);
+	free(all.list);
+	return count;
+}

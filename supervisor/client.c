@@ -1,0 +1,493 @@
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "autostart.h"
+#include "client.h"
+#include "daemon.h"
+#include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "flowsup/ipc.h"
+#include "flowsup/proc.h"
+
+enum { PAUSE_FIRST_MS = 2, PAUSE_MOST_MS = 50 };
+
+static int
+left_ms(int64_t until_ns)
+{
+	int64_t ms = (until_ns - clock_monotonic_ns() + NS_PER_MS - 1) / NS_PER_MS;
+
+	return ms < 0 ? 0 : (int)(ms < INT32_MAX ? ms : INT32_MAX);
+}
+
+static int64_t
+in_ms(int64_t ms)
+{
+	return clock_monotonic_ns() + ms * NS_PER_MS;
+}
+
+static void
+pause_ms(int *ms)
+{
+	const struct timespec t = {0, *ms * NS_PER_MS};
+
+	nanosleep(&t, NULL);
+	*ms = *ms * 2 < PAUSE_MOST_MS ? *ms * 2 : PAUSE_MOST_MS;
+}
+
+/* ---- One conversation ---- */
+
+static int
+send_all(int fd, enum message_type type, struct json *body, int beside, struct err *e)
+{
+	int rc = body == NULL ? err_nomem(e) : message_send(fd, type, body, beside, e);
+
+	return rc > 0 ? err_set(e, ERR_BUSY, "the supervisor does not read") : rc;
+}
+
+static int
+connect_and_greet(const struct home *h, struct err *e)
+{
+	struct json *body = json_set(json_object(), "role", json_cstr("client"));
+	int fd = ipc_connect(h->fd, HOME_SOCKET, e);
+
+	body = json_set(body, "major", json_int(PROTOCOL_MAJOR));
+	body = json_set(body, "minor", json_int(PROTOCOL_MINOR));
+	body = json_set(body, "version", json_cstr(FLOWSUP_VERSION));
+	if (fd < 0) {
+		json_unref(body);
+		return -1;
+	}
+	if (send_all(fd, MSG_HELLO, body, -1, e) != 0)
+		fd_close(&fd);
+	return fd;
+}
+
+/* 0 when there is something to read, or the end. until_ns 0: waits as long as it takes. */
+static int
+wait_readable(int fd, int64_t until_ns, struct err *e)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int rc;
+
+	do
+		rc = poll(&p, 1, until_ns == 0 ? -1 : left_ms(until_ns));
+	while (rc < 0 && errno == EINTR);
+	if (rc == 0)
+		return err_set(e, ERR_TIMEOUT, "the supervisor does not answer");
+	return rc < 0 ? err_sys(e, ERR_IO, errno, "poll") : 0;
+}
+
+/* What the supervisor says as an error becomes ours. */
+static int
+take_error(const struct message *m, struct err *e)
+{
+	const char *type = json_cstr_of(json_get(m->body, "error"));
+	const char *text = json_cstr_of(json_get(m->body, "message"));
+	const char *hint = json_cstr_of(json_get(m->body, "hint"));
+
+	err_set(e, type == NULL ? ERR_INTERNAL : err_from_type(type), "supervisor: %s",
+	    text == NULL ? "an error" : text);
+	return hint == NULL ? -1 : err_hint(e, "%s", hint);
+}
+
+static int
+hear(int fd, enum message_type wanted, int64_t until_ns, struct message *out, struct err *e)
+{
+	int rc;
+
+	do {
+		if (wait_readable(fd, until_ns, e) != 0)
+			return -1;
+		rc = message_recv(fd, FROM_SUPERVISOR, out, NULL, e);
+	} while (rc == 0);
+	if (rc < 0)
+		return -1;
+	if (out->type == wanted)
+		return 0;
+	if (out->type == MSG_ERROR)
+		take_error(out, e);
+	else
+		err_set(e, ERR_PROTOCOL, "the supervisor answers '%s'", message_word(out->type));
+	message_clear(out);
+	return -1;
+}
+
+/* Connects, asks, hears one answer. Consumes body. */
+static int
+ask_with(const struct home *h, enum message_type type, struct json *body, int beside,
+    enum message_type wanted, struct message *out, int *keep, struct err *e)
+{
+	int64_t until = in_ms(CLIENT_ANSWER_MS);
+	int fd = connect_and_greet(h, e), rc = -1;
+
+	if (fd < 0)
+		json_unref(body);
+	else if (send_all(fd, type, body, beside, e) == 0)
+		rc = hear(fd, wanted, until, out, e);
+	if (rc == 0 && keep != NULL)
+		*keep = fd;
+	else
+		fd_close(&fd);
+	return rc;
+}
+
+static int
+ask(const struct home *h, enum message_type type, struct json *body, enum message_type wanted,
+    struct message *out, int *keep, struct err *e)
+{
+	return ask_with(h, type, body, -1, wanted, out, keep, e);
+}
+
+/* Nobody there, or nobody who answers: a reason to start one and to ask again. */
+static bool
+is_worth_another(const struct err *e)
+{
+	return e->code == ERR_NOTFOUND || e->code == ERR_TIMEOUT || e->code == ERR_BUSY ||
+	    e->code == ERR_IO;
+}
+
+/* ---- Poking ---- */
+
+/* Beside the packet goes `beside`, or -1. */
+struct poke {
+	const char *run_id;
+	bool scan;
+	int beside;
+};
+
+static int
+poke_once(const struct home *h, const struct poke *p, struct err *e)
+{
+	struct json *body = json_set(json_object(), "run", json_cstr(p->run_id));
+	struct message answer;
+
+	if (p->scan)
+		body = json_set(body, "scan", json_bool(true));
+	if (ask_with(h, MSG_POKE, body, p->beside, MSG_ACCEPTED, &answer, NULL, e) != 0)
+		return -1;
+	message_clear(&answer);
+	return 0;
+}
+
+static int
+status_once(const struct home *h, const struct poke *unused, struct err *e)
+{
+	struct message answer;
+
+	(void)unused;
+	if (ask(h, MSG_STATUS, json_object(), MSG_STATUS_IS, &answer, NULL, e) != 0)
+		return -1;
+	message_clear(&answer);
+	return 0;
+}
+
+static int
+given_up(const struct home *h, struct err *e)
+{
+	if (e->code == ERR_NOTFOUND)
+		e->code = ERR_TIMEOUT;
+	err_wrap(e, "no supervisor for '%s'", h->path);
+	return err_hint(e, "flowsup supervisor --foreground --home %s", h->path);
+}
+
+/*
+ * Asks until it is answered or the time is over. Each round that finds nobody starts a supervisor;
+ * of several starters one gets the lock, and answers all.
+ */
+static int
+insist(const struct home *h, int (*once)(const struct home *, const struct poke *, struct err *),
+    const struct poke *arg, bool *started, struct err *e)
+{
+	int64_t until = in_ms(CLIENT_LIMIT_MS);
+	int pause = PAUSE_FIRST_MS;
+	struct err start = {0};
+	bool ready;
+
+	*started = false;
+	while (once(h, arg, e) != 0) {
+		if (!is_worth_another(e))
+			return -1;
+		if (left_ms(until) == 0)
+			return given_up(h, e);
+		/* Its queue is full: it lives, and needs time. */
+		if (e->code == ERR_BUSY) {
+			pause_ms(&pause);
+			continue;
+		}
+		if (autostart(h, DAEMON_IDLE_EXIT_NS, left_ms(until), &ready, &start) != 0) {
+			*e = start;
+			return start.code == ERR_TIMEOUT
+			    ? given_up(h, e)
+			    : err_wrap(e, "no supervisor for '%s'", h->path);
+		}
+		*started = *started || ready;
+		if (!ready)
+			pause_ms(&pause);
+	}
+	return 0;
+}
+
+static int
+poke(const struct home *h, const struct poke *p, struct err *e)
+{
+	bool started;
+
+	return insist(h, poke_once, p, &started, e);
+}
+
+int
+client_poke(const struct home *h, const char *run_id, struct err *e)
+{
+	return poke(h, &(struct poke){.run_id = run_id, .beside = -1}, e);
+}
+
+int
+client_supply(const struct home *h, const char *run_id, int values_fd, struct err *e)
+{
+	return poke(h, &(struct poke){.run_id = run_id, .beside = values_fd}, e);
+}
+
+int
+client_scan(const struct home *h, const char *run_id, struct err *e)
+{
+	return poke(h, &(struct poke){.run_id = run_id, .scan = true, .beside = -1}, e);
+}
+
+int
+client_ensure(const struct home *h, bool *started, struct err *e)
+{
+	bool ignored;
+
+	return insist(h, status_once, NULL, started == NULL ? &ignored : started, e);
+}
+
+bool
+client_is_up(const struct home *h)
+{
+	struct err e = {0};
+	int fd = ipc_connect(h->fd, HOME_SOCKET, &e);
+
+	if (fd < 0)
+		return false;
+	fd_close(&fd);
+	return true;
+}
+
+/* ---- Following ---- */
+
+int
+client_subscribe(const struct home *h, const char *run_id, struct err *e)
+{
+	struct json *body = json_object();
+	struct message answer;
+	int fd = -1;
+
+	if (run_id != NULL)
+		body = json_set(body, "run", json_cstr(run_id));
+	if (ask(h, MSG_SUBSCRIBE, body, MSG_OK, &answer, &fd, e) != 0)
+		return -1;
+	message_clear(&answer);
+	return fd;
+}
+
+int
+client_next_change(int fd, struct client_change *out, struct err *e)
+{
+	struct message m;
+	int rc = message_recv(fd, FROM_SUPERVISOR, &m, NULL, e);
+
+	if (rc <= 0)
+		return rc;
+	if (m.type != MSG_CHANGED) {
+		message_clear(&m);
+		return err_set(e, ERR_PROTOCOL, "the supervisor says something else than a change");
+	}
+	out->body = m.body;
+	out->run_id = json_cstr_of(json_get(m.body, "run"));
+	out->status = json_cstr_of(json_get(m.body, "status"));
+	out->reason = json_cstr_of(json_get(m.body, "reason"));
+	if (out->run_id != NULL && out->status != NULL)
+		return 1;
+	client_change_clear(out);
+	return err_set(e, ERR_PROTOCOL, "the supervisor says a change of nothing");
+}
+
+void
+client_change_clear(struct client_change *c)
+{
+	json_unref(c->body);
+	*c = (struct client_change){0};
+}
+
+/* ---- Asking about itself ---- */
+
+static struct json *
+add_page(struct json *all, const struct json *page)
+{
+	struct json *workers = json_ref(json_get(all, "workers"));
+	struct json_iter it = json_iterate(json_get(page, "workers"));
+	const struct json *value;
+	struct slice name;
+
+	while (json_next(&it, &name, &value))
+		workers = json_setn(workers, name, json_ref(value));
+	return json_set(all, "workers", workers);
+}
+
+int
+client_status(const struct home *h, struct json **out, struct err *e)
+{
+	struct json *all = NULL, *body;
+	struct message page;
+	const char *next;
+
+	for (;;) {
+		next = json_cstr_of(json_get(all, "next"));
+		body = json_object();
+		if (next != NULL)
+			body = json_set(body, "after", json_cstr(next));
+		if (ask(h, MSG_STATUS, body, MSG_STATUS_IS, &page, NULL, e) != 0)
+			break;
+		if (all != NULL)
+			all = add_page(json_remove(all, slice_of("next")), page.body);
+		else
+			all = json_ref(page.body);
+		if (all != NULL && json_get(page.body, "next") != NULL)
+			all = json_set(all, "next", json_ref(json_get(page.body, "next")));
+		message_clear(&page);
+		if (all == NULL)
+			return err_nomem(e);
+		if (json_get(all, "next") == NULL) {
+			*out = json_remove(all, slice_of("type"));
+			return *out == NULL ? err_nomem(e) : 0;
+		}
+	}
+	json_unref(all);
+	return -1;
+}
+
+/* ---- Ending it ---- */
+
+/* Reads until the supervisor closes the connection, which it does last before its lock. */
+static int
+wait_for_end(int fd, int64_t until_ns, struct err *e)
+{
+	struct message m;
+
+	for (;;) {
+		if (hear(fd, MSG_OK, until_ns, &m, e) == 0)
+			message_clear(&m);
+		else
+			return e->code == ERR_NOTFOUND || e->code == ERR_IO ? 0 : -1;
+	}
+}
+
+static int
+wait_for_lock(const struct home *h, int64_t until_ns, struct err *e)
+{
+	int pause = PAUSE_FIRST_MS, fd;
+
+	while ((fd = home_lock_take(h, e)) < 0 && e->code == ERR_BUSY && !client_is_up(h)) {
+		if (left_ms(until_ns) == 0)
+			return err_set(e, ERR_TIMEOUT, "the supervisor does not leave");
+		pause_ms(&pause);
+	}
+	/* Held while one listens: the next supervisor is there already. */
+	fd_close(&fd);
+	return 0;
+}
+
+/* Every run has its stop; says now and again whose end is waited for. */
+static int
+wait_for_runs(const struct home *h, const struct client_stop *how, int fd, struct err *e)
+{
+	int64_t until = how->limit_ns >= 0 ? clock_monotonic_ns() + how->limit_ns : INT64_MAX;
+	int64_t tell = in_ms(CLIENT_TELL_FIRST_MS);
+	struct json *status = NULL;
+
+	while (wait_for_end(fd, tell < until ? tell : until, e) != 0) {
+		if (e->code != ERR_TIMEOUT)
+			return -1;
+		if (clock_monotonic_ns() >= until)
+			return err_set(e, ERR_RUNNING,
+			    "not every run is at its end; they are being stopped, and the supervisor leaves "
+			    "after the last");
+		if (how->waits != NULL && client_status(h, &status, e) == 0) {
+			how->waits(status);
+			json_unref(status);
+		}
+		tell = in_ms(CLIENT_TELL_MS);
+	}
+	return 0;
+}
+
+/* The lock is given back a moment before the process has gone. */
+static void
+wait_for_process(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	(void)poll(&p, 1, CLIENT_ANSWER_MS);
+}
+
+static int
+wait_for_leaving(const struct home *h, const struct client_stop *how, int fd, struct err *e)
+{
+	struct proc_id id;
+	pid_t pid = ipc_peer(fd);
+	int pidfd = pid > 0 && proc_identify(pid, &id, NULL) == 0 ? proc_open(id, NULL) : -1, rc;
+
+	rc = how->all ? wait_for_runs(h, how, fd, e) : wait_for_end(fd, in_ms(CLIENT_LIMIT_MS), e);
+	if (rc == 0) {
+		err_clear(e);
+		rc = wait_for_lock(h, in_ms(CLIENT_LIMIT_MS), e);
+	}
+	if (rc == 0 && pidfd >= 0)
+		wait_for_process(pidfd);
+	fd_close(&pidfd);
+	return rc;
+}
+
+int
+client_stop(const struct home *h, const struct client_stop *how, bool *was_up, struct err *e)
+{
+	struct json *body = json_set(json_object(), "all", json_bool(how->all));
+	struct message answer;
+	int fd = -1, rc;
+
+	*was_up = true;
+	body = json_set(body, "now", json_bool(how->now));
+	if (ask(h, MSG_STOP, body, MSG_OK, &answer, &fd, e) != 0) {
+		*was_up = e->code != ERR_NOTFOUND;
+		return *was_up ? -1 : 0;
+	}
+	message_clear(&answer);
+	rc = wait_for_leaving(h, how, fd, e);
+	fd_close(&fd);
+	return rc;
+}
+
+int
+client_restart(const struct home *h, struct err *e)
+{
+	int64_t until = in_ms(CLIENT_LIMIT_MS);
+	int pause = PAUSE_FIRST_MS, fd = -1, rc;
+	struct message answer;
+
+	if (ask(h, MSG_RESTART, json_object(), MSG_OK, &answer, &fd, e) != 0)
+		return -1;
+	message_clear(&answer);
+	rc = wait_for_end(fd, until, e);
+	fd_close(&fd);
+	if (rc != 0)
+		return -1;
+	err_clear(e);
+	while (status_once(h, NULL, e) != 0) {
+		if (!is_worth_another(e) || left_ms(until) == 0)
+			return -1;
+		pause_ms(&pause);
+	}
+	return 0;
+}

@@ -1,0 +1,766 @@
+/* flowsup checkpoint: look at, verify, copy, migrate and compact what a run has saved. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "flowsup/checkpoint.h"
+#include "flowsup/clock.h"
+#include "output.h"
+#include "target.h"
+
+enum { EXIT_RECOVERED = 6 };
+
+/* A checkpoint: of a run, or somewhere else. */
+struct source {
+	struct target target; /* of a run */
+	bool is_run;
+	int fd;		       /* the directory */
+	char *directory;       /* of a path */
+	const char *base_name; /* NULL: CKPT_BASE; else within directory's text */
+	char *file;
+	bool lock_held;
+	struct json *state;
+	struct ckpt_report report;
+};
+
+/* ---- Finding ---- */
+
+static int
+open_path(struct source *s, const char *path, const struct stat *st, struct err *e)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (S_ISDIR(st->st_mode))
+		s->directory = strdup(path);
+	else {
+		s->directory = slash == NULL ? strdup(".") : slash == path ? strdup("/") :
+		    strndup(path, (size_t)(slash - path));
+		s->file = strdup(slash == NULL ? path : slash + 1);
+		s->base_name = s->file;
+	}
+	if (s->directory == NULL || (s->base_name == NULL && !S_ISDIR(st->st_mode)))
+		return err_nomem(e);
+	s->fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->fd < 0)
+		return err_sys(e, ERR_NOTFOUND, errno, "%s", s->directory);
+	return 0;
+}
+
+static int
+find_lock(struct source *s, struct err *e)
+{
+	struct stat st;
+
+	/* A copy that was taken elsewhere has no lock, and no worker. */
+	if (fstatat(s->fd, RUN_LOCK, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT ? 0 : err_sys(e, ERR_IO, errno, "%s", RUN_LOCK);
+	return run_lock_held(s->fd, &s->lock_held, e);
+}
+
+/* An operand with a slash, or one that names something here, is a path. */
+static int
+source_open(struct cli *c, const char *name, struct source *s, struct err *e)
+{
+	struct stat st;
+	int result;
+
+	*s = (struct source){.fd = -1};
+	if (strchr(name, '/') != NULL || stat(name, &st) == 0) {
+		if (stat(name, &st) != 0)
+			return err_sys(e, ERR_NOTFOUND, errno, "%s", name);
+		result = open_path(s, name, &st, e);
+	} else {
+		result = target_of(c, name, false, &s->target, e);
+		if (result != 0)
+			return -1;
+		s->is_run = true;
+		s->fd = rundir_open(&s->target.home, s->target.session.run_id, e);
+		result = s->fd < 0 ? -1 : 0;
+	}
+	return result == 0 ? find_lock(s, e) : -1;
+}
+
+static void
+source_close(struct source *s)
+{
+	json_unref(s->state);
+	if (s->is_run)
+		target_close(&s->target);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->directory);
+	free(s->file);
+	*s = (struct source){.fd = -1};
+}
+
+/* 0, or -1; refused with ERR_CHECKPOINT, and then the report is good. */
+static int
+source_load(struct source *s, struct err *e)
+{
+	const struct ckpt_load_options o = {.lock_held = s->lock_held, .base_name = s->base_name};
+
+	if (ckpt_load(s->fd, &o, &s->state, &s->report, e) == 0)
+		return 0;
+	if (e->code == ERR_NOTFOUND)
+		err_set(e, ERR_NOTFOUND, "there is no checkpoint%s",
+		    s->is_run ? ": the run started no operation yet" : " here");
+	return -1;
+}
+
+/* What is not clean is said before anything is done with it. */
+static void
+note_report(const struct source *s)
+{
+	struct buf line = {0};
+
+	if (s->report.status == CKPT_CLEAN)
+		return;
+	ckpt_report_line(&s->report, &line);
+	cli_note("%s", buf_text(&line));
+	buf_clear(&line);
+}
+
+/* The whole way from the operand to a state. */
+static int
+source_take(struct cli *c, struct source *s, struct err *e)
+{
+	if (source_open(c, c->operands[0], s, e) == 0 && source_load(s, e) == 0) {
+		note_report(s);
+		return 0;
+	}
+	if (e->code == ERR_CHECKPOINT && s->report.reason[0] != '\0')
+		note_report(s);
+	/* A program that asked for JSON finds the reason in the same structure. */
+	if (e->code == ERR_CHECKPOINT && c->json)
+		out_json(c->out, json_set(json_object(), "checkpoint_recovery",
+		    ckpt_report_json(&s->report)));
+	source_close(s);
+	return -1;
+}
+
+static int
+exit_of(const struct ckpt_report *r)
+{
+	return r->status == CKPT_RECOVERED_PREFIX ? EXIT_RECOVERED : 0;
+}
+
+/* ---- Checking digests ---- */
+
+struct digests {
+	uint64_t right, absent;
+	struct json *wrong; /* names */
+};
+
+struct verification {
+	const struct source *s;
+	int artifacts_fd; /* -1: the artifact root cannot be opened */
+	struct digests results, files, artifacts;
+};
+
+static void
+count(struct digests *d, const char *wanted, const char *found, const char *name, const char *path)
+{
+	if (wanted == NULL)
+		d->absent++;
+	else if (found != NULL && strcmp(wanted, found) == 0)
+		d->right++;
+	else
+		d->wrong = json_append(d->wrong,
+		    path != NULL ? json_printf("%s: %s", name, path) : json_cstr(name));
+}
+
+/* The digest of a file below dirfd, or NULL when it cannot be had. */
+static const char *
+digest_of_file(int dirfd, const char *path, char to[CKPT_DIGEST_TEXT])
+{
+	struct err e = {0};
+	struct stat st;
+	uint64_t size;
+	int fd = openat(dirfd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	bool good;
+
+	if (fd < 0)
+		return NULL;
+	good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ckpt_digest_file(fd, to, &size, &e) == 0;
+	close(fd);
+	return good ? to : NULL;
+}
+
+static int
+check_response(struct verification *v, const struct json *entry, const char *name, struct err *e)
+{
+	const char *wanted = json_cstr_of(json_get(entry, "result_digest"));
+	const struct json *response = json_get(entry, "response");
+	const char *file = json_cstr_of(json_get(response, "file"));
+	char digest[CKPT_DIGEST_TEXT];
+
+	if (wanted != NULL && ckpt_digest(response, digest, e) != 0)
+		return -1;
+	count(&v->results, wanted, digest, name, NULL);
+	if (file != NULL && json_cstr_of(json_get(response, "digest")) != NULL)
+		count(&v->files, json_cstr_of(json_get(response, "digest")),
+		    digest_of_file(v->s->fd, file, digest), name, file);
+	return 0;
+}
+
+static void
+check_artifacts(struct verification *v, const struct json *entry, const char *name,
+    const char *directory)
+{
+	struct json_iter it = json_iterate(json_get(entry, "artifacts"));
+	const struct json *artifact;
+	char digest[CKPT_DIGEST_TEXT];
+
+	while (json_next(&it, NULL, &artifact)) {
+		const char *path = json_cstr_of(json_get(artifact, "path"));
+		struct buf full = {0};
+
+		if (path == NULL)
+			continue;
+		buf_printf(&full, "%s/%s", directory, path);
+		count(&v->artifacts, json_cstr_of(json_get(artifact, "digest")),
+		    v->artifacts_fd >= 0 ?
+		    digest_of_file(v->artifacts_fd, buf_text(&full), digest) : NULL, name, path);
+		buf_clear(&full);
+	}
+}
+
+static int
+check_entry(struct verification *v, const struct json *entry, bool spawned, struct err *e)
+{
+	const char *name = json_cstr_of(json_get(entry, spawned ? "node_id" : "agent_id"));
+	const char *directory = json_cstr_of(json_get(entry, spawned ? "spawn_id" : "agent_id"));
+
+	if (name == NULL)
+		name = "(a name that is no plain text)";
+	if (check_response(v, entry, name, e) != 0)
+		return -1;
+	check_artifacts(v, entry, name, directory != NULL ? directory : name);
+	return 0;
+}
+
+static int
+check_entries(struct verification *v, const struct json *entries, bool spawned, struct err *e)
+{
+	struct json_iter it = json_iterate(entries);
+	const struct json *entry;
+
+	while (json_next(&it, NULL, &entry))
+		if (check_entry(v, entry, spawned, e) != 0)
+			return -1;
+	return 0;
+}
+
+static int
+open_artifacts(const struct source *s)
+{
+	const char *root = json_cstr_of(json_get(json_get(s->state, "config"), "artifact_root"));
+
+	return openat(s->fd, root != NULL ? root : RUN_ARTIFACTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int
+check_digests(struct verification *v, struct err *e)
+{
+	int result;
+
+	v->results.wrong = json_array();
+	v->files.wrong = json_array();
+	v->artifacts.wrong = json_array();
+	v->artifacts_fd = open_artifacts(v->s);
+	result = check_entries(v, json_get(v->s->state, "ops"), false, e);
+	if (result == 0)
+		result = check_entries(v, json_get(v->s->state, "spawned"), true, e);
+	if (result == 0 && (v->results.wrong == NULL || v->files.wrong == NULL ||
+	    v->artifacts.wrong == NULL))
+		result = err_nomem(e);
+	if (v->artifacts_fd >= 0)
+		close(v->artifacts_fd);
+	return result;
+}
+
+static void
+verification_clear(struct verification *v)
+{
+	json_unref(v->results.wrong);
+	json_unref(v->files.wrong);
+	json_unref(v->artifacts.wrong);
+}
+
+/* ---- verify ---- */
+
+static struct json *
+digests_json(const struct digests *d)
+{
+	struct json *o = json_set(json_object(), "right", json_uint(d->right));
+
+	o = json_set(o, "not_recorded", json_uint(d->absent));
+	return json_set(o, "wrong", json_ref(d->wrong));
+}
+
+static void
+print_digests(struct output *out, const char *what, const struct digests *d)
+{
+	struct json_iter it = json_iterate(d->wrong);
+	const struct json *name;
+
+	if (d->right + d->absent + json_length(d->wrong) == 0)
+		return;
+	out_printf(out, "  %-18s %" PRIu64 " right", what, d->right);
+	if (d->absent > 0)
+		out_printf(out, ", %" PRIu64 " not recorded, so not verified", d->absent);
+	out_puts(out, "\n");
+	while (json_next(&it, NULL, &name)) {
+		out_printf(out, "  %s%-18s WRONG%s  ", out_style(out, OUT_BAD), what,
+		    out_style(out, OUT_PLAIN));
+		out_text(out, json_text(name), false);
+		out_puts(out, "\n");
+	}
+}
+
+static void
+print_report(struct output *out, const struct ckpt_report *r)
+{
+	out_printf(out, "%s: version %d", ckpt_status_name(r->status), r->format);
+	if (r->generation[0] != '\0')
+		out_printf(out, ", generation %s", r->generation);
+	out_printf(out, ", base of %" PRId64 " bytes", r->base_bytes);
+	if (r->journal_bytes >= 0)
+		out_printf(out, ", journal of %" PRId64 " bytes", r->journal_bytes);
+	out_puts(out, "\n");
+}
+
+enum { VERIFIED_INDENT = 21 };
+
+static void
+print_verification(struct output *out, const struct verification *v)
+{
+	const struct ckpt_report *r = &v->s->report;
+	size_t from = out->pending.len;
+
+	print_report(out, r);
+	out_printf(out, "  %-18s base", "structure");
+	if (r->records_applied >= 0)
+		out_printf(out, " and %" PRId64 " record%s", r->records_applied,
+		    r->records_applied == 1 ? "" : "s");
+	out_puts(out, "\n");
+	print_digests(out, "result digests", &v->results);
+	print_digests(out, "response files", &v->files);
+	print_digests(out, "artifacts", &v->artifacts);
+	out_puts(out, "  not covered        plan, prompt and values of the context, and flow.json: the format\n"
+		      "                     has no digest of them, and resume takes them as recorded\n");
+	out_wrap(out, from, VERIFIED_INDENT);
+}
+
+static int
+report_verification(struct cli *c, const struct verification *v, struct err *e)
+{
+	const size_t wrong = json_length(v->results.wrong) + json_length(v->files.wrong) +
+	    json_length(v->artifacts.wrong);
+	struct json *o;
+
+	if (c->json) {
+		o = json_set(json_object(), "checkpoint_recovery", ckpt_report_json(&v->s->report));
+		o = json_set(o, "result_digests", digests_json(&v->results));
+		o = json_set(o, "response_files", digests_json(&v->files));
+		out_json(c->out, json_set(o, "artifacts", digests_json(&v->artifacts)));
+	} else
+		print_verification(c->out, v);
+	out_flush(c->out);
+	if (wrong > 0)
+		return err_set(e, ERR_CHECKPOINT, "%zu digest%s not fit what is stored", wrong,
+		    wrong == 1 ? " does" : "s do");
+	return exit_of(&v->s->report);
+}
+
+static int
+run_verify(struct cli *c, struct err *e)
+{
+	struct verification v = {0};
+	struct source s;
+	int result = -1;
+
+	if (source_open(c, c->operands[0], &s, e) != 0)
+		goto out;
+	if (source_load(&s, e) != 0) {
+		if (e->code == ERR_CHECKPOINT && c->json)
+			out_json(c->out, json_set(json_object(), "checkpoint_recovery",
+			    ckpt_report_json(&s.report)));
+		else if (e->code == ERR_CHECKPOINT)
+			note_report(&s);
+		goto out;
+	}
+	note_report(&s);
+	v.s = &s;
+	if (check_digests(&v, e) == 0)
+		result = report_verification(c, &v, e);
+	verification_clear(&v);
+out:
+	source_close(&s);
+	return result;
+}
+
+/* ---- show ---- */
+
+static struct json *
+entry_summary(const struct json *entry, bool spawned)
+{
+	static const char *const copied[] = {"status", "attempts", "started_at", "ended_at",
+	    "result_digest", "artifacts", "parent_id", "assignee", "operation", NULL};
+	const char *const *name;
+	const struct json *value;
+	struct json *o = json_object();
+
+	o = json_set(o, "id", json_ref(json_get(entry, spawned ? "node_id" : "agent_id")));
+	o = json_set(o, "kind", json_cstr(spawned ? "spawned" : "op"));
+	for (name = copied; *name != NULL; name++)
+		if ((value = json_get(entry, *name)) != NULL)
+			o = json_set(o, *name, json_ref(value));
+	return json_set(o, "response_bytes",
+	    json_uint(json_encoded_length(json_get(entry, "response"))));
+}
+
+static struct json *
+summaries(const struct json *state)
+{
+	static const char *const members[] = {"ops", "spawned"};
+	struct json *all = json_array();
+	const struct json *entry;
+	struct json_iter it;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		it = json_iterate(json_get(state, members[i]));
+		while (json_next(&it, NULL, &entry))
+			all = json_append(all, entry_summary(entry, i == 1));
+	}
+	return all;
+}
+
+static void
+print_summaries(struct output *out, const struct json *all)
+{
+	static const struct column columns[] = {
+		{.title = "OUTCOME", .least = 12}, {.title = "KIND", .drop = 2}, {.title = "STATUS"},
+		{.title = "ATTEMPTS", .right = true, .drop = 1}, {.title = "RESPONSE", .right = true},
+	};
+	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+	struct json_iter it = json_iterate(all);
+	char size[DURATION_TEXT];
+	const struct json *o;
+	int64_t attempts;
+	uint64_t bytes = 0;
+
+	while (json_next(&it, NULL, &o)) {
+		const char *id = json_cstr_of(json_get(o, "id"));
+		const char *status = json_cstr_of(json_get(o, "status"));
+
+		table_text(t, OUT_PLAIN, id != NULL ? id : "?");
+		table_text(t, OUT_PLAIN, json_cstr_of(json_get(o, "kind")));
+		table_text(t, strcmp(status, "completed") == 0 ? OUT_GOOD : OUT_WARN, status);
+		if (json_int64(json_get(o, "attempts"), &attempts))
+			table_printf(t, OUT_PLAIN, "%" PRId64, attempts);
+		else
+			table_text(t, OUT_PLAIN, "");
+		(void)json_uint64(json_get(o, "response_bytes"), &bytes);
+		table_text(t, OUT_PLAIN, size_format(bytes, size));
+	}
+	table_print(t, out, "");
+}
+
+static void
+print_state(struct cli *c, const struct source *s, const struct json *all)
+{
+	size_t from = c->out->pending.len;
+
+	print_report(c->out, &s->report);
+	out_printf(c->out, "%zu of %zu planned operations have an outcome, %zu spawned entries, "
+	    "%zu members of context\n\n", json_length(json_get(s->state, "ops")),
+	    json_length(json_get(s->state, "plan")), json_length(json_get(s->state, "spawned")),
+	    json_length(json_get(s->state, "flow_context")));
+	out_wrap(c->out, from, 2);
+	print_summaries(c->out, all);
+}
+
+static int
+run_show(struct cli *c, struct err *e)
+{
+	struct json *all, *o;
+	struct source s;
+	int result;
+
+	if (source_take(c, &s, e) != 0)
+		return -1;
+	all = summaries(s.state);
+	result = all != NULL ? exit_of(&s.report) : err_nomem(e);
+	if (all != NULL && c->json) {
+		o = json_set(json_object(), "checkpoint_recovery", ckpt_report_json(&s.report));
+		o = json_set(o, "planned", json_uint(json_length(json_get(s.state, "plan"))));
+		o = json_set(o, "context_members",
+		    json_uint(json_length(json_get(s.state, "flow_context"))));
+		out_json(c->out, json_set(o, "outcomes", json_ref(all)));
+	} else if (all != NULL)
+		print_state(c, &s, all);
+	json_unref(all);
+	source_close(&s);
+	return result;
+}
+
+/* ---- export and migrate ---- */
+
+static int
+write_into(const char *path, int version, const struct json *state, struct err *e)
+{
+	bool made = mkdir(path, 0700) == 0;
+	int fd, result;
+
+	if (!made && errno != EEXIST)
+		return err_sys(e, ERR_CREATE, errno, "cannot make '%s'", path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, ERR_CREATE, errno, "%s", path);
+	result = ckpt_write_new(NULL, fd, CKPT_BASE, version, state, e);
+	close(fd);
+	if (result != 0 && made)
+		rmdir(path);
+	return result == 0 ? 0 : err_wrap(e, "%s", path);
+}
+
+static int
+print_base_form(struct cli *c, const struct source *s)
+{
+	struct json *o = json_object(), *copy = json_ref(s->state);
+	struct json_iter it = json_iterate(copy);
+	const struct json *value;
+	struct slice name;
+
+	o = json_set(o, "version", json_int(3));
+	if (s->report.generation[0] != '\0')
+		o = json_set(o, "generation", json_cstr(s->report.generation));
+	o = json_set(o, "journal_seq", json_int(0));
+	while (json_next(&it, &name, &value))
+		o = json_setn(o, name, json_ref(value));
+	json_unref(copy);
+	out_json(c->out, o);
+	return exit_of(&s->report);
+}
+
+static int
+to_version_3(struct source *s, struct err *e)
+{
+	s->state = ckpt_migrate(s->state, s->report.format, e);
+	return s->state != NULL ? 0 : -1;
+}
+
+static int
+run_export(struct cli *c, struct err *e)
+{
+	const int version = (int)cli_int(c, "checkpoint-format", 3);
+	struct source s;
+	int result;
+
+	if (!c->json && c->noperands < 2)
+		return err_set(e, ERR_USAGE, "export needs a directory to write to, or --json");
+	if (source_take(c, &s, e) != 0)
+		return -1;
+	result = to_version_3(&s, e);
+	if (result == 0 && c->noperands == 2)
+		result = write_into(c->operands[1], version, s.state, e);
+	if (result == 0)
+		result = c->json ? print_base_form(c, &s) : exit_of(&s.report);
+	if (result >= 0 && !c->json) {
+		out_text(c->out, slice_of(c->operands[1]), false);
+		out_puts(c->out, "/" CKPT_BASE "\n");
+	}
+	source_close(&s);
+	return result;
+}
+
+static int
+run_migrate(struct cli *c, struct err *e)
+{
+	struct source s;
+	int result;
+
+	if (source_take(c, &s, e) != 0)
+		return -1;
+	if (s.report.format == 3)
+		result = err_set(e, ERR_REFUSED, "it is of version 3 already");
+	else
+		result = to_version_3(&s, e);
+	if (result == 0)
+		result = write_into(c->operands[1], 3, s.state, e);
+	if (result == 0) {
+		if (c->json)
+			out_json(c->out, json_set(json_object(), "checkpoint_recovery",
+			    ckpt_report_json(&s.report)));
+		else {
+			out_text(c->out, slice_of(c->operands[1]), false);
+			out_puts(c->out, "/" CKPT_BASE "\n");
+		}
+		result = exit_of(&s.report);
+	}
+	source_close(&s);
+	return result;
+}
+
+/* ---- compact ---- */
+
+/* Whoever holds the lock knows that no worker writes; a copy elsewhere has none. */
+static int
+take_lock(const struct source *s, int *lock_fd, struct err *e)
+{
+	struct stat st;
+
+	*lock_fd = -1;
+	if (fstatat(s->fd, RUN_LOCK, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+		return 0;
+	*lock_fd = run_lock_take(s->fd, 0, e);
+	if (*lock_fd >= 0)
+		return 0;
+	if (e->code == ERR_BUSY) {
+		err_set(e, ERR_RUNNING, "the run is alive: its worker compacts by itself");
+		err_hint(e, "flowsup wait %s", s->is_run ? s->target.session.run_id : "RUN");
+	}
+	return -1;
+}
+
+static int
+run_compact(struct cli *c, struct err *e)
+{
+	struct ckpt_options o = {.version = 3, .runs_fd = -1, .run_id = "",
+	    .compact_records = CKPT_COMPACT_RECORDS, .compact_bytes = CKPT_COMPACT_BYTES,
+	    .first_sequence = 1};
+	struct source s;
+	int lock = -1, result;
+
+	result = source_open(c, c->operands[0], &s, e);
+	if (result == 0 && s.base_name != NULL && strcmp(s.base_name, CKPT_BASE) != 0)
+		result = err_set(e, ERR_REFUSED, "only a pair named %s can be compacted", CKPT_BASE);
+	if (result == 0)
+		result = take_lock(&s, &lock, e);
+	if (result == 0) {
+		o.run_fd = s.fd;
+		if (s.is_run) {
+			o.runs_fd = s.target.home.runs_fd;
+			o.run_id = s.target.session.run_id;
+		}
+		result = ckpt_compact(&o, &s.report, e);
+		if (result == 0 || e->code == ERR_CHECKPOINT)
+			note_report(&s);
+	}
+	if (result == 0) {
+		result = exit_of(&s.report);
+		if (c->json)
+			out_json(c->out, json_set(json_object(), "checkpoint_recovery",
+			    ckpt_report_json(&s.report)));
+	}
+	if (lock >= 0)
+		close(lock);
+	source_close(&s);
+	return result;
+}
+
+/* ---- The commands ---- */
+
+static const char *const show_examples[] = {
+    "flowsup checkpoint show @last     # outcomes, without their contents",
+    "flowsup checkpoint show ./copy --json", NULL};
+
+const struct command cmd_checkpoint_show = {
+    .name = "checkpoint show",
+    .group = CLI_GROUP_FILES,
+    .synopsis = "RUN|PATH",
+    .summary = "show what a checkpoint holds",
+    .examples = show_examples,
+    .details = "Shows no prompt, response or context; export --json prints everything.",
+    .min_operands = 1,
+    .max_operands = 1,
+    .operands = "run|file",
+    .json = true,
+    .run = run_show,
+};
+
+static const char *const verify_examples[] = {
+    "flowsup checkpoint verify @last   # exit 0 clean, 6 recovered, 4 refused",
+    "flowsup checkpoint verify ./copy --json", NULL};
+
+const struct command cmd_checkpoint_verify = {
+    .name = "checkpoint verify",
+    .group = CLI_GROUP_FILES,
+    .synopsis = "RUN|PATH",
+    .summary = "load a checkpoint strictly and compare all digests",
+    .examples = verify_examples,
+    .details = "Says what was verified and what cannot be. Exit 0: clean. 6: recovered without\n"
+	       "a torn tail or stale records. 4: refused, or a digest is wrong. 74: I/O error.",
+    .min_operands = 1,
+    .max_operands = 1,
+    .operands = "run|file",
+    .json = true,
+    .run = run_verify,
+};
+
+static const char *const export_examples[] = {
+    "flowsup checkpoint export @last ./copy   # also of a run that is alive",
+    "flowsup checkpoint export @last --json   # the whole state on standard output",
+    "flowsup checkpoint export @last ./old --checkpoint-format 2", NULL};
+
+static const struct cli_option export_options[] = {
+    {.name = "checkpoint-format", .kind = CLI_INT, .value = "VERSION",
+	.help = "3 (default), or 2 for older readers", .least = 2, .most = 3},
+    CLI_END};
+
+const struct command cmd_checkpoint_export = {
+    .name = "checkpoint export",
+    .group = CLI_GROUP_FILES,
+    .synopsis = "RUN|PATH DIRECTORY [--checkpoint-format N]\nRUN|PATH --json",
+    .summary = "take a coherent copy of a checkpoint",
+    .examples = export_examples,
+    .details = "The directory is made if missing; nothing in it is replaced. Outputs and\n"
+	       "artifacts of operations are not copied.",
+    .options = export_options,
+    .min_operands = 1,
+    .max_operands = 2,
+    .operands = "run|file file",
+    .json = true,
+    .run = run_export,
+};
+
+static const char *const migrate_examples[] = {
+    "flowsup checkpoint migrate old/checkpoint.json ./new", NULL};
+
+const struct command cmd_checkpoint_migrate = {
+    .name = "checkpoint migrate",
+    .group = CLI_GROUP_FILES,
+    .synopsis = "RUN|PATH DIRECTORY",
+    .summary = "write an older checkpoint as version 3",
+    .examples = migrate_examples,
+    .details = "The source stays as it is. Members that only the older file knew are kept in\n"
+	       "config.v2_members.",
+    .min_operands = 2,
+    .max_operands = 2,
+    .operands = "run|file file",
+    .json = true,
+    .run = run_migrate,
+};
+
+static const char *const compact_examples[] = {
+    "flowsup checkpoint compact @last             # one base, an empty journal", NULL};
+
+const struct command cmd_checkpoint_compact = {
+    .name = "checkpoint compact",
+    .group = CLI_GROUP_FILES,
+    .synopsis = "RUN|PATH",
+    .summary = "fold the journal of a finished run into its base",
+    .examples = compact_examples,
+    .min_operands = 1,
+    .max_operands = 1,
+    .operands = "run|file",
+    .json = true,
+    .run = run_compact,
+};

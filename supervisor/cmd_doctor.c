@@ -1,0 +1,581 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "client.h"
+#include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "flowsup/home.h"
+#include "flowsup/proc.h"
+#include "flowsup/store.h"
+#include "gc.h"
+#include "output.h"
+#include "providers.h"
+#include "seek.h"
+#include "service.h"
+#include "target.h"
+#include "view.h"
+
+enum { EXIT_BROKEN = 78, BUSY_MS = 1000, NAMES_MOST = 5 };
+#define SPACE_LOW (UINT64_C(256) << 20)
+
+static const char *const examples[] = {
+    "flowsup doctor            # is everything as it must be, and what to do if not",
+    "flowsup doctor --json     # one object a line: check, state, text, hint",
+    NULL};
+
+enum grade { GRADE_OK, GRADE_NOTE, GRADE_WARNING, GRADE_BROKEN };
+
+struct doctor {
+	struct cli *c;
+	struct home home;
+	bool has_home;
+	enum grade worst;
+};
+
+static const struct {
+	const char *word;
+	enum out_style style;
+} grades[] = {
+    [GRADE_OK] = {"ok", OUT_GOOD},
+    [GRADE_NOTE] = {"note", OUT_DIM},
+    [GRADE_WARNING] = {"warning", OUT_WARN},
+    [GRADE_BROKEN] = {"broken", OUT_BAD},
+};
+
+static void say(struct doctor *d, enum grade g, const char *check, const char *hint,
+    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+enum { TEXT_INDENT = 22 };
+
+static void
+say_text(struct doctor *d, enum grade g, const char *check, const char *hint, struct slice text)
+{
+	struct output *out = d->c->out;
+	size_t from = out->pending.len;
+
+	out_printf(out, "%s%-8s%s %-12s ", out_style(out, grades[g].style), grades[g].word,
+	    out_style(out, OUT_PLAIN), check);
+	out_text(out, text, false);
+	out_puts(out, "\n");
+	out_wrap(out, from, TEXT_INDENT);
+	if (hint != NULL) {
+		out_printf(out, "%*s", TEXT_INDENT, "hint: ");
+		out_text(out, slice_of(hint), false);
+		out_puts(out, "\n");
+	}
+}
+
+static void
+say(struct doctor *d, enum grade g, const char *check, const char *hint, const char *fmt, ...)
+{
+	struct buf b = {0};
+	struct json *o;
+	va_list ap;
+
+	d->worst = g > d->worst ? g : d->worst;
+	va_start(ap, fmt);
+	buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	if (d->c->json) {
+		o = json_set(json_object(), "check", json_cstr(check));
+		o = json_set(o, "state", json_cstr(grades[g].word));
+		o = json_set(o, "text", json_string_lossy(buf_view(&b), NULL));
+		o = json_set(o, "hint",
+		    hint == NULL ? json_null() : json_string_lossy(slice_of(hint), NULL));
+		out_json(d->c->out, o);
+	} else {
+		say_text(d, g, check, hint, buf_view(&b));
+	}
+	buf_clear(&b);
+}
+
+static void
+say_error(struct doctor *d, enum grade g, const char *check, const struct err *e)
+{
+	say(d, g, check, e->hint[0] != '\0' ? e->hint : NULL, "%s", e->msg);
+}
+
+/* ---- The installation ---- */
+
+static void
+check_program(struct doctor *d)
+{
+	struct utsname u;
+	struct buf path = {0};
+	struct err e = {0};
+
+	say(d, GRADE_OK, "version", NULL, "flowsup " FLOWSUP_VERSION "%s%s", uname(&u) == 0 ? ", Linux " : "",
+	    uname(&u) == 0 ? u.release : "");
+	if (proc_relative_to_self("../libexec/flowsup/flowsup-worker", &path, &e) != 0)
+		say_error(d, GRADE_BROKEN, "worker", &e);
+	else if (access(buf_text(&path), X_OK) != 0)
+		say(d, GRADE_BROKEN, "worker", "install flowsup again, whole", "'%s': %s",
+		    buf_text(&path), strerror(errno));
+	else
+		say(d, GRADE_OK, "worker", NULL, "%s", buf_text(&path));
+	buf_clear(&path);
+}
+
+static void
+check_kernel(struct doctor *d)
+{
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	if (fd < 0)
+		say(d, GRADE_BROKEN, "kernel", "Linux 5.4 or newer", "no process descriptors: %s",
+		    strerror(errno));
+	else
+		say(d, GRADE_OK, "kernel", NULL, "process descriptors");
+	fd_close(&fd);
+	if (access("/proc/self/stat", R_OK) != 0)
+		say(d, GRADE_BROKEN, "proc", "mount -t proc proc /proc", "/proc is not mounted");
+}
+
+static void
+check_environment(struct doctor *d)
+{
+	const char *home = getenv("HOME");
+
+	if (getenv("PATH") == NULL)
+		say(d, GRADE_NOTE, "PATH", NULL, "not set; programs are found in the system's default");
+	if ((home == NULL || home[0] != '/') && getenv("FLOWSUP_HOME") == NULL && d->c->home == NULL)
+		say(d, GRADE_NOTE, "HOME", NULL, "names no directory; the account's home directory is taken");
+}
+
+/* ---- The state directory ---- */
+
+/* The file systems on which the fault tests of checkpoints have passed; flowsup-checkpoint(5) has the
+ * same list. */
+static bool
+is_proven(const char *file_system)
+{
+	static const char *const proven[] = {"ext4", "xfs", "btrfs", "overlay", "tmpfs"};
+	size_t i;
+
+	for (i = 0; i < sizeof(proven) / sizeof(proven[0]); i++)
+		if (strcmp(file_system, proven[i]) == 0)
+			return true;
+	return false;
+}
+
+static void
+check_file_system(struct doctor *d)
+{
+	const char *name = "";
+	bool remote = false, supported = false;
+	struct err e = {0};
+	struct statvfs v;
+	char text[DURATION_TEXT];
+	uint64_t left;
+
+	if (fs_kind(d->home.fd, &name, &remote, &e) != 0)
+		say_error(d, GRADE_BROKEN, "file system", &e);
+	else if (remote)
+		say(d, GRADE_BROKEN, "file system", "export FLOWSUP_HOME=/a/local/directory",
+		    "%s is remote: locks cannot be trusted", name);
+	else if (!is_proven(name))
+		say(d, GRADE_NOTE, "file system", "man 5 flowsup-checkpoint",
+		    "%s: the fault tests of checkpoints have not been run on it", name);
+	else
+		say(d, GRADE_OK, "file system", NULL, "%s", name);
+	if (fs_sync_dir(&fs_real, "doctor.sync", d->home.runs_fd, &supported, &e) != 0)
+		say_error(d, GRADE_BROKEN, "fsync", &e);
+	else
+		say(d, supported ? GRADE_OK : GRADE_WARNING, "fsync", NULL, "%s",
+		    supported ? "directories can be synced"
+			      : "directories cannot be synced: a power loss may take a new run away");
+	if (fstatvfs(d->home.fd, &v) != 0)
+		return;
+	left = (uint64_t)v.f_bavail * v.f_frsize;
+	say(d, left < SPACE_LOW ? GRADE_WARNING : GRADE_OK, "space", NULL, "%s free",
+	    size_format(left, text));
+	if ((v.f_flag & ST_RDONLY) != 0 || faccessat(d->home.fd, ".", W_OK, 0) != 0)
+		say(d, GRADE_BROKEN, "writable", NULL, "'%s' cannot be written to", d->home.path);
+}
+
+static void
+check_home(struct doctor *d)
+{
+	struct err e = {0};
+
+	if (home_open(d->c->home, false, &d->home, &e) == 0) {
+		d->has_home = true;
+		say(d, GRADE_OK, "state", NULL, "%s", d->home.path);
+		check_file_system(d);
+	} else if (e.code == ERR_NOTFOUND) {
+		say(d, GRADE_NOTE, "state", NULL, "no state directory yet; the first start makes it");
+	} else {
+		say_error(d, GRADE_BROKEN, "state", &e);
+	}
+}
+
+/* ---- Leftovers ---- */
+
+/* Names in runs/, and which of them have a row. */
+struct names {
+	char **items;
+	size_t n, cap;
+};
+
+static int
+add_name(struct names *names, const char *name)
+{
+	char **grown;
+
+	if (names->n == names->cap) {
+		grown = reallocarray(names->items, names->cap * 2 + 64, sizeof(*grown));
+		if (grown == NULL)
+			return -1;
+		names->items = grown;
+		names->cap = names->cap * 2 + 64;
+	}
+	names->items[names->n] = strdup(name);
+	return names->items[names->n++] == NULL ? -1 : 0;
+}
+
+static void
+names_clear(struct names *names)
+{
+	while (names->n > 0)
+		free(names->items[--names->n]);
+	free(names->items);
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int
+read_names(const struct home *h, struct names *all)
+{
+	int fd = openat(h->runs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	struct dirent *entry;
+	DIR *dir;
+
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (dir == NULL) {
+		fd_close(&fd);
+		return -1;
+	}
+	while (r == 0 && (entry = readdir(dir)) != NULL)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			r = add_name(all, entry->d_name);
+	closedir(dir);
+	if (r == 0 && all->n > 0)
+		qsort(all->items, all->n, sizeof(*all->items), compare_names);
+	return r;
+}
+
+struct rows {
+	struct names *directories;
+	bool *has_row; /* by index in directories */
+	size_t without_directory;
+};
+
+static int
+match_row(void *arg, const struct session *s)
+{
+	struct rows *rows = arg;
+	const char *id = s->run_id;
+	char **found = rows->directories->n == 0 ? NULL
+						 : bsearch(&id, rows->directories->items,
+	    rows->directories->n, sizeof(*rows->directories->items), compare_names);
+
+	if (found == NULL)
+		rows->without_directory++;
+	else
+		rows->has_row[found - rows->directories->items] = true;
+	return 0;
+}
+
+static void
+add_path(const struct doctor *d, const char *name, struct buf *to)
+{
+	view_shell_word(to, d->home.path);
+	buf_puts(to, "/" HOME_RUNS "/");
+	view_shell_word(to, name);
+}
+
+static bool
+is_leftover(const struct doctor *d, const char *name)
+{
+	return strncmp(name, GC_GONE, strlen(GC_GONE)) == 0 ||
+	    rundir_stage(&d->home, name) == RUNDIR_CUT_OFF;
+}
+
+/* Its row was lost with the database. */
+static bool
+was_run(const struct doctor *d, const char *name)
+{
+	return run_id_is_valid(name) && rundir_stage(&d->home, name) == RUNDIR_BORN;
+}
+
+/* A run that the database does not know: its worker may live all the same. */
+static void
+say_unknown_run(struct doctor *d, const char *name)
+{
+	struct buf hint = {0};
+	struct proc_id id = {0};
+
+	if (seek_worker(&d->home, name, &id, NULL) == 1) {
+		buf_printf(&hint, "kill %d && flowsup resume ", (int)id.pid);
+		add_path(d, name, &hint);
+		say(d, GRADE_WARNING, "runs", buf_text(&hint),
+		    "%s is not in the database, but its worker %d lives", name, (int)id.pid);
+	} else {
+		buf_puts(&hint, "flowsup resume ");
+		add_path(d, name, &hint);
+		say(d, GRADE_WARNING, "runs", buf_text(&hint), "%s is not in the database", name);
+	}
+	buf_clear(&hint);
+}
+
+static void
+say_unknown_runs(struct doctor *d, const struct rows *rows)
+{
+	const struct names *names = rows->directories;
+	size_t i, n = 0;
+
+	for (i = 0; i < names->n; i++)
+		if (!rows->has_row[i] && was_run(d, names->items[i]) && n++ < NAMES_MOST)
+			say_unknown_run(d, names->items[i]);
+	if (n > NAMES_MOST)
+		say(d, GRADE_WARNING, "runs", NULL, "and %zu more are not in the database",
+		    n - NAMES_MOST);
+}
+
+static void
+say_leftovers(struct doctor *d, const struct rows *rows)
+{
+	const struct names *names = rows->directories;
+	size_t i, n = 0;
+
+	for (i = 0; i < names->n; i++)
+		n += !rows->has_row[i] && is_leftover(d, names->items[i]);
+	if (n > 0)
+		say(d, GRADE_WARNING, "leftovers", "flowsup gc",
+		    "%zu director%s of starts or removals that were cut off", n, n == 1 ? "y" : "ies");
+	else
+		say(d, GRADE_OK, "leftovers", NULL, "none");
+	if (rows->without_directory > 0)
+		say(d, GRADE_WARNING, "runs", "flowsup list", "%zu of the database have no directory",
+		    rows->without_directory);
+}
+
+static void
+check_runs(struct doctor *d, struct store *s)
+{
+	static const struct session_filter all = {0};
+	struct names names = {0};
+	struct rows rows = {.directories = &names};
+	struct err e = {0};
+
+	if (read_names(&d->home, &names) != 0) {
+		say(d, GRADE_BROKEN, "runs", NULL, "the run directories cannot be listed");
+		goto out;
+	}
+	rows.has_row = calloc(names.n + 1, sizeof(*rows.has_row));
+	if (rows.has_row == NULL || (s != NULL && session_list(s, &all, match_row, &rows, &e) != 0)) {
+		say(d, GRADE_BROKEN, "runs", NULL, "%s", e.code != ERR_NONE ? e.msg : "out of memory");
+	} else {
+		say_leftovers(d, &rows);
+		say_unknown_runs(d, &rows);
+	}
+	free(rows.has_row);
+out:
+	names_clear(&names);
+}
+
+static void
+check_schema(struct doctor *d, struct store *s)
+{
+	struct err e = {0};
+	int unknown = 0;
+
+	if (store_verify(s, &e) != 0 || store_steps_unknown(s, &unknown, &e) != 0) {
+		say_error(d, GRADE_BROKEN, "database", &e);
+		return;
+	}
+	say(d, GRADE_OK, "database", NULL, "schema %d", STORE_SCHEMA_VERSION);
+	if (unknown > 0)
+		say(d, GRADE_NOTE, "database", NULL,
+		    "%d step%s of a newer flowsup in the schema, which change nothing for this one", unknown,
+		    unknown == 1 ? "" : "s");
+}
+
+static void
+check_database(struct doctor *d)
+{
+	struct store *s = NULL;
+	struct err e = {0};
+
+	if (store_open(&d->home, STORE_COMMAND, false, BUSY_MS, &s, &e) == 0) {
+		check_schema(d, s);
+		if (store_steps_waiting(s) > 0)
+			say(d, GRADE_NOTE, "database", NULL,
+			    "%d step%s of the schema wait for the live runs to end", store_steps_waiting(s),
+			    store_steps_waiting(s) == 1 ? "" : "s");
+		check_runs(d, s);
+	} else if (e.code == ERR_NOTFOUND && target_lost_database(&d->home, &e)) {
+		say(d, GRADE_BROKEN, "database", "restore it from a copy, or resume what is named below",
+		    "%s", e.msg);
+		check_runs(d, NULL);
+	} else if (e.code == ERR_NOTFOUND) {
+		say(d, GRADE_NOTE, "database", NULL, "none yet");
+	} else {
+		say_error(d, GRADE_BROKEN, "database", &e);
+	}
+	store_close(s);
+}
+
+/* ---- The supervisor ---- */
+
+/* 1 held, 0 free, -1 no such file. */
+static int
+lock_state(const struct home *h)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int fd = openat(h->fd, HOME_LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC), held = -1;
+
+	if (fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0)
+		held = lock.l_type != F_UNLCK;
+	fd_close(&fd);
+	return held;
+}
+
+static void
+check_boot(struct doctor *d)
+{
+	static const struct {
+		enum grade grade;
+		const char *text, *hint;
+	} ways[SERVICE_BOOTS] = {
+	    [SERVICE_BOOT_NOT] = {GRADE_NOTE,
+		"after a boot, queued runs and restarts wait for the next flowsup command",
+		"systemctl --user enable --now flowsup-supervisor.service; loginctl enable-linger"
+		"   # or: @reboot flowsup supervisor   in crontab -e"},
+	    [SERVICE_BOOT_UNIT] = {GRADE_OK,
+		"flowsup-supervisor.service goes on with runs after a boot", NULL},
+	    [SERVICE_BOOT_LOGIN] = {GRADE_NOTE,
+		"flowsup-supervisor.service goes on with runs when you log in after a boot",
+		"loginctl enable-linger   # at the boot itself"},
+	    [SERVICE_BOOT_CRON] = {GRADE_OK, "@reboot in the crontab goes on with runs after a boot",
+		NULL},
+	};
+	enum service_boot way = service_boot();
+
+	say(d, ways[way].grade, "boot", ways[way].hint, "%s", ways[way].text);
+}
+
+static void
+check_supervisor(struct doctor *d)
+{
+	struct json *status = NULL;
+	struct err e = {0};
+	struct stat st;
+	int64_t pid = 0;
+	int lock = lock_state(&d->home);
+
+	if (client_status(&d->home, &status, &e) == 0) {
+		(void)json_int64(json_get(status, "pid"), &pid);
+		if (json_is_true(json_get(status, "database_lost")))
+			say(d, GRADE_WARNING, "supervisor", "flowsup supervisor",
+			    "pid %lld leaves: its database was removed or replaced", (long long)pid);
+		else
+			say(d, GRADE_OK, "supervisor", NULL, "pid %lld", (long long)pid);
+	} else if (lock == 1) {
+		say(d, GRADE_BROKEN, "supervisor", "flowsup supervisor restart",
+		    "one holds the lock but does not answer; it may be stopped");
+	} else if (fstatat(d->home.fd, HOME_SOCKET, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		say(d, GRADE_NOTE, "supervisor", NULL,
+		    "none runs; it left a socket behind, which the next one replaces");
+	} else {
+		say(d, GRADE_OK, "supervisor", NULL, "none runs; commands start one when they need it");
+	}
+	json_unref(status);
+}
+
+/* ---- Providers ---- */
+
+/* What is not installed is no fault: nobody has all of them. */
+static void
+say_provider(struct doctor *d, const struct provider_state *p)
+{
+	const char *unverified;
+
+	if (p->provider == NULL) {
+		say(d, GRADE_WARNING, "provider", p->why.hint[0] != '\0' ? p->why.hint : NULL, "%s: %s",
+		    p->name, p->why.msg);
+		return;
+	}
+	unverified = p->provider->verified == NULL ? ", unverified" : "";
+	if (p->program == NULL)
+		say(d, GRADE_NOTE, "provider", NULL, "%s: not installed%s", p->name, unverified);
+	else if (p->version != NULL && p->version[0] != '\0')
+		say(d, GRADE_OK, "provider", NULL, "%s: %s%s (%s)", p->name, p->version, unverified,
+		    p->program);
+	else if (p->provider->version != NULL)
+		say(d, GRADE_WARNING, "provider", NULL, "%s: says no version within %d s%s (%s)", p->name,
+		    PROVIDERS_S, unverified, p->program);
+	else
+		say(d, GRADE_OK, "provider", NULL, "%s%s (%s)", p->name, unverified, p->program);
+}
+
+static void
+check_providers(struct doctor *d)
+{
+	struct provider_states all;
+	struct err e = {0};
+	size_t i;
+
+	if (providers_look(&all, &e) != 0) {
+		say_error(d, GRADE_BROKEN, "provider", &e);
+		return;
+	}
+	for (i = 0; i < all.count; i++)
+		say_provider(d, &all.list[i]);
+	providers_clear(&all);
+}
+
+static int
+run(struct cli *c, struct err *e)
+{
+	struct doctor d = {.c = c};
+
+	(void)e;
+	check_program(&d);
+	check_kernel(&d);
+	check_environment(&d);
+	check_home(&d);
+	if (d.has_home) {
+		check_database(&d);
+		check_supervisor(&d);
+		check_boot(&d);
+		home_close(&d.home);
+	}
+	check_providers(&d);
+	return d.worst == GRADE_BROKEN ? EXIT_BROKEN : 0;
+}
+
+const struct command cmd_doctor = {
+    .name = "doctor",
+    .group = CLI_GROUP_SYSTEM,
+    .synopsis = "",
+    .summary = "check the installation and the state directory",
+    .examples = examples,
+    .details = "Exits 78 when something is broken.",
+    .operands = "",
+    .json = true,
+    .run = run,
+};

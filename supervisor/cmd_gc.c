@@ -1,0 +1,134 @@
+/* gc: removes old runs that nothing needs any more. */
+#include "cli.h"
+#include "flowsup/clock.h"
+#include "flowsup/config.h"
+#include "gc.h"
+#include "output.h"
+#include "target.h"
+
+enum { DAYS_MOST = 36500, RUNS_MOST = 100000000 };
+#define DAY_S 86400.0
+
+static const char *const examples[] = {
+    "flowsup gc --keep-days 30 --dry-run        # what would be removed",
+    "flowsup gc --keep-days 30 --keep-n 1000    # younger, or of the newest, stay", NULL};
+
+static const struct cli_option options[] = {
+    {.name = "keep-days", .kind = CLI_INT, .value = "N", .help = "keep what ended in N days",
+	.least = 0, .most = DAYS_MOST},
+    {.name = "keep-n", .kind = CLI_INT, .value = "N", .help = "keep the newest N runs", .least = 0,
+	.most = RUNS_MOST},
+    {.name = "dry-run", .letter = 'n', .kind = CLI_FLAG, .help = "only say what would be removed"},
+    CLI_END};
+
+struct tally {
+	size_t removed, held;
+};
+
+static void
+tell_one(struct cli *c, const char *run_id, const char *why)
+{
+	struct json *o;
+
+	if (!c->json) {
+		if (why != NULL)
+			cli_note("run %s is kept: %s", run_id, why);
+		else
+			out_printf(c->out, "%s\n", run_id);
+		return;
+	}
+	o = json_set(json_object(), "id", json_cstr(run_id));
+	o = json_set(o, "removed", json_bool(why == NULL && !cli_flag(c, "dry-run")));
+	out_json(c->out, json_set(o, "kept_because", why != NULL ? json_cstr(why) : json_null()));
+}
+
+static int
+remove_all(struct cli *c, struct target *t, const struct gc_plan *p, struct tally *sum, struct err *e)
+{
+	const char *why;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < p->count; i++) {
+		why = NULL;
+		rc = cli_flag(c, "dry-run") ? 0 : gc_remove(&t->home, t->store, p->remove[i], &why, e);
+		if (rc < 0)
+			return -1;
+		sum->removed += rc == 0;
+		sum->held += rc == 1;
+		tell_one(c, p->remove[i], why);
+	}
+	return 0;
+}
+
+/* Of the command line, else of the configuration. */
+static int
+find_rules(const struct cli *c, struct gc_rules *rules, struct err *e)
+{
+	struct config config;
+
+	*rules = (struct gc_rules){-1, -1, cli_int(c, "keep-n", -1)};
+	if (cli_flag(c, "keep-days"))
+		rules->keep_s = (double)cli_int(c, "keep-days", 0) * DAY_S;
+	if (cli_flag(c, "keep-days") || cli_flag(c, "keep-n"))
+		return 0;
+	if (config_read(NULL, &config, e) != 0)
+		return -1;
+	*rules = (struct gc_rules){(double)config.keep_days * DAY_S,
+	    (double)config.keep_failed_days * DAY_S, config.keep_runs};
+	config_clear(&config);
+	return 0;
+}
+
+static int
+collect(struct cli *c, struct target *t, struct err *e)
+{
+	struct gc_rules rules;
+	struct tally sum = {0, 0};
+	struct gc_plan plan;
+	unsigned left = 0;
+	int rc;
+
+	if (find_rules(c, &rules, e) != 0)
+		return -1;
+	if (gc_leftovers(&t->home, t->store, cli_flag(c, "dry-run"), &left, e) != 0 ||
+	    gc_plan(t->store, &rules, (double)clock_wall_ns() / (double)NS_PER_S, &plan, e) != 0)
+		return -1;
+	rc = remove_all(c, t, &plan, &sum, e);
+	cli_note("%zu run%s %sremoved, %zu kept (%zu because later runs need them)%s", sum.removed,
+	    sum.removed == 1 ? "" : "s", cli_flag(c, "dry-run") ? "would be " : "",
+	    plan.kept + sum.held, plan.needed, left > 0 ? "; leftovers were taken away too" : "");
+	gc_plan_clear(&plan);
+	return rc;
+}
+
+static int
+run(struct cli *c, struct err *e)
+{
+	struct target t;
+	int rc;
+
+	rc = target_open_any(c, &t, e);
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
+	/* What a dead worker's row says must be true before its run is judged by it. */
+	if (!cli_flag(c, "dry-run"))
+		target_wake(&t);
+	rc = collect(c, &t, e);
+	target_close(&t);
+	return rc;
+}
+
+const struct command cmd_gc = {
+    .name = "gc",
+    .group = CLI_GROUP_SYSTEM,
+    .synopsis = "[--keep-days N] [--keep-n N] [--dry-run]",
+    .summary = "remove old runs that nothing needs",
+    .examples = examples,
+    .details = "A run that is not at its end stays, and so does one that others were\n"
+	       "resumed or forked from, while they stay. With both, a run stays by either.",
+    .options = options,
+    .operands = "",
+    .json = true,
+    .run = run,
+};

@@ -1,0 +1,73 @@
+/* flowsup graph: draws a document's operations. Executes nothing. */
+#include "cli.h"
+#include "flowsup/flow.h"
+#include "output.h"
+#include "plan.h"
+#include "problems.h"
+
+static const char *const examples[] = {
+    "flowsup graph nightly.yaml                             # for people",
+    "flowsup graph nightly.yaml --format svg > flow.svg     # for a browser",
+    "flowsup graph nightly.yaml --format dot | dot -Tpdf    # for Graphviz",
+    "flowsup graph nightly.yaml --format mermaid            # for Markdown",
+    NULL};
+
+static const struct cli_option options[] = {
+    {.name = "format", .letter = 'f', .kind = CLI_CHOICE, .value = "text|dot|mermaid|svg",
+	.help = "text (the default), dot, mermaid or svg"},
+    CLI_END};
+
+static int
+tell(const char *file, const struct flow_diagnostics *d, struct err *e)
+{
+	size_t n = problems_count(d);
+
+	if (n < 2 || e->code == ERR_NOMEM)
+		return -1;
+	problems_print(file, d, false);
+	return err_set(e, e->code, "%s: %zu problems", file, n);
+}
+
+static int
+run(struct cli *c, struct err *e)
+{
+	const char *file = problems_file(c->operands[0]);
+	struct flow_diagnostics d = {0};
+	struct buf picture = {0};
+	struct flow *f;
+	int r = flow_read_file(c->operands[0], &f, &d, e);
+
+	if (c->json && (r == 0 || d.count > 0))
+		out_json(c->out, plan_document(r == 0 ? f : NULL, file, &d));
+	if (r < 0 && !c->json) {
+		r = tell(file, &d, e);
+	} else if (r == 0 && c->json) {
+		flow_free(f);
+	} else if (r == 0) {
+		flow_graph(f, plan_picture(c->out, cli_int(c, "format", FLOW_GRAPH_TEXT)), NULL, NULL,
+		    &picture);
+		flow_free(f);
+		r = buf_ok(&picture, e);
+	}
+	if (r == 0)
+		out_text(c->out, buf_view(&picture), true);
+	buf_clear(&picture);
+	flow_diagnostics_clear(&d);
+	return r;
+}
+
+const struct command cmd_graph = {
+    .name = "graph",
+    .group = CLI_GROUP_FILES,
+    .synopsis = "FILE|-",
+    .summary = "draw the operations of a flow document",
+    .examples = examples,
+    .details = "As text one line is an operation (or all operations of one foreach), in levels:\n"
+	       "what stands in one level can run at once. Behind the arrow stands what it needs.",
+    .options = options,
+    .min_operands = 1,
+    .max_operands = 1,
+    .operands = "file",
+    .json = true,
+    .run = run,
+};

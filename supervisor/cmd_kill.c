@@ -1,0 +1,379 @@
+/* kill: ends a run now, worker and operations, and proves that nothing is left. */
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cli.h"
+#include "client.h"
+#include "flowsup/endops.h"
+#include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "output.h"
+#include "seek.h"
+#include "target.h"
+
+enum { TRY_MS = 100, LOCK_LIMIT_MS = 10000 };
+
+static const char *const examples[] = {
+    "flowsup kill @last    # worker and operations are gone when it returns", NULL};
+
+struct killing {
+	struct cli *c;
+	struct target *t;
+	int run_fd; /* -1: the directory is gone */
+	int lock_fd;
+	bool moved; /* this call ended it */
+	struct attempts attempts;
+	struct flow *flow;
+	struct endops_result ended;
+	struct err row;	       /* why the row could not be written */
+	struct proc_id *below; /* what descended from the worker */
+	size_t nbelow, below_cap;
+};
+
+/* ---- The worker ---- */
+
+static bool
+worker_from_log(struct killing *k, struct proc_id *id)
+{
+	attempts_clear(&k->attempts);
+	if (k->run_fd < 0 || attempts_read(k->run_fd, &k->attempts, NULL) != 0 ||
+	    !k->attempts.has_place)
+		return false;
+	*id = k->attempts.worker;
+	return true;
+}
+
+/* One that has not written its line yet is known to its supervisor alone. */
+static bool
+worker_from_supervisor(struct killing *k, struct proc_id *id)
+{
+	struct json *status = NULL;
+	const struct json *worker;
+	int64_t pid = 0;
+
+	if (!client_is_up(&k->t->home) || client_status(&k->t->home, &status, NULL) != 0)
+		return false;
+	worker = json_get(json_get(status, "workers"), k->t->session.run_id);
+	if (!json_int64(json_get(worker, "pid"), &pid) || pid <= 0 || pid > INT32_MAX)
+		pid = 0;
+	json_unref(status);
+	return pid > 0 && proc_identify((pid_t)pid, id, NULL) == 0;
+}
+
+/* A proc_each. */
+static int
+note_below(void *arg, const struct proc_stat *st, int pidfd)
+{
+	struct killing *k = arg;
+	struct proc_id *more;
+	size_t cap = k->below_cap ? k->below_cap * 2 : 64;
+
+	(void)pidfd;
+	if (k->nbelow == k->below_cap) {
+		more = reallocarray(k->below, cap, sizeof(*more));
+		if (more == NULL) {
+			cli_note("run %s: memory runs out; what left its session and its environment may live on",
+			    k->t->session.run_id);
+			return 1;
+		}
+		k->below = more;
+		k->below_cap = cap;
+	}
+	k->below[k->nbelow++] = (struct proc_id){st->pid, st->start_ticks};
+	return 0;
+}
+
+/*
+ * With the worker goes the only trace of what left its session and its environment: it is looked for
+ * before, while the worker stands still and starts nothing.
+ */
+static void
+look_below(struct killing *k, struct proc_id id, int pidfd)
+{
+	struct err e = {0};
+
+	k->nbelow = 0;
+	if (proc_signal(pidfd, SIGSTOP, &e) != 0 ||
+	    proc_each_descendant(id.pid, note_below, k, &e) < 0)
+		cli_note("run %s: below worker %d: %s", k->t->session.run_id, (int)id.pid, e.msg);
+}
+
+static void
+kill_process(struct killing *k, struct proc_id id)
+{
+	struct err e = {0};
+	int pidfd = proc_open(id, &e);
+
+	if (pidfd >= 0 && proc_is_alive(id))
+		look_below(k, id, pidfd);
+	if (pidfd >= 0 && proc_signal(pidfd, SIGKILL, &e) != 0)
+		cli_note("run %s: worker %d: %s", k->t->session.run_id, (int)id.pid, e.msg);
+	fd_close(&pidfd);
+}
+
+static void
+kill_worker(struct killing *k)
+{
+	struct proc_id id;
+
+	if (worker_from_log(k, &id) || worker_from_supervisor(k, &id))
+		kill_process(k, id);
+}
+
+/*
+ * Where the lock was taken away, or cannot be taken, there is still the process, known by its command line and, while its
+ * supervisor lives, by that. All are ended until none is found.
+ */
+static int
+take_away_process(struct killing *k, struct err *e)
+{
+	const struct timespec pause = {0, TRY_MS * NS_PER_MS};
+	int64_t until = clock_monotonic_ns() + LOCK_LIMIT_MS * NS_PER_MS;
+	struct proc_id id;
+	int found;
+
+	while ((found = seek_worker(&k->t->home, k->t->session.run_id, &id, e)) > 0) {
+		if (clock_monotonic_ns() >= until)
+			return err_set(e, ERR_TIMEOUT, "run %s: its worker %d does not end",
+			    k->t->session.run_id, (int)id.pid);
+		kill_process(k, id);
+		nanosleep(&pause, NULL);
+	}
+	return found;
+}
+
+static int
+take_away_unlocked(struct killing *k, const struct err *why, struct err *e)
+{
+	if (k->run_fd >= 0)
+		cli_note("run %s: %s; its worker is known by its command line", k->t->session.run_id,
+		    why->msg);
+	return take_away_process(k, e);
+}
+
+/* Whoever has the lock knows that there is no worker. */
+static int
+take_away_worker(struct killing *k, struct err *e)
+{
+	int64_t until = clock_monotonic_ns() + LOCK_LIMIT_MS * NS_PER_MS;
+	struct err why = {0};
+
+	if (k->run_fd < 0)
+		return take_away_unlocked(k, &why, e);
+	for (;;) {
+		k->lock_fd = run_lock_take(k->run_fd, k->moved ? 0 : TRY_MS, &why);
+		if (k->lock_fd >= 0)
+			return 0;
+		if (why.code == ERR_NOTFOUND || why.code == ERR_PERMISSION)
+			return take_away_unlocked(k, &why, e);
+		if (why.code != ERR_BUSY) {
+			*e = why;
+			return -1;
+		}
+		if (clock_monotonic_ns() >= until)
+			break;
+		kill_worker(k);
+		k->lock_fd = run_lock_take(k->run_fd, TRY_MS, &why);
+		if (k->lock_fd >= 0)
+			return 0;
+	}
+	return err_set(e, ERR_TIMEOUT,
+	    "run %s: its lock is still held, by a worker that does not end or by a resume",
+	    k->t->session.run_id);
+}
+
+/* ---- The row ---- */
+
+/* First the row: the worker's death must not be taken for a crash. */
+static int
+store_end(struct killing *k, struct err *e)
+{
+	if (status_is_terminal(k->t->session.status))
+		return 0;
+	return session_transition(k->t->store, k->t->session.run_id, STATUS_CANCELLED,
+	    "run.cancelled.killed", NULL, -1, &k->moved, e);
+}
+
+static int
+check_place(struct killing *k, struct err *e)
+{
+	bool here, other_boot;
+
+	if (k->run_fd < 0)
+		return 0;
+	if (attempts_read(k->run_fd, &k->attempts, e) != 0 ||
+	    endops_is_here(&k->attempts, &here, &other_boot, e) != 0)
+		return -1;
+	if (here)
+		return 0;
+	return err_set(e, ERR_REFUSED, "run %s belongs to host %s or another pid namespace of it",
+	    k->t->session.run_id, k->attempts.place.host);
+}
+
+/* ---- The operations ---- */
+
+/* Only to know what an operation may leave; a document that cannot be read allows nothing. */
+static void
+read_flow(struct killing *k)
+{
+	if (k->run_fd < 0 || seek_flow(k->run_fd, &k->flow, NULL) != 0)
+		k->flow = NULL;
+}
+
+/* Without its directory the operations are known by descent and marks alone. */
+static int
+end_operations(struct killing *k, struct err *e)
+{
+	struct endops_request q;
+
+	read_flow(k);
+	attempts_clear(&k->attempts);
+	if (k->run_fd >= 0 && attempts_read(k->run_fd, &k->attempts, e) != 0)
+		return -1;
+	q = (struct endops_request){.home = &k->t->home,
+	    .run_id = k->t->session.run_id,
+	    .session_id = k->t->session.session_id,
+	    .attempts = &k->attempts,
+	    .flow = k->flow,
+	    .also = k->below,
+	    .nalso = k->nbelow,
+	    .grace_most_ns = -1,
+	    .class = "cancelled"};
+	return endops_run(&q, &k->ended, e);
+}
+
+/* ---- Saying it ---- */
+
+static void
+print_json(const struct killing *k)
+{
+	struct json *o = json_set(json_object(), "run", json_cstr(k->t->session.run_id));
+
+	o = json_set(o, "status", json_cstr(status_word(k->t->session.status)));
+	o = json_set(o, "killed", json_bool(k->moved));
+	o = json_set(o, "processes", json_uint(k->ended.found));
+	o = json_set(o, "sigkill", json_uint(k->ended.killed));
+	o = json_set(o, "left", json_ref(k->ended.left));
+	out_json(k->c->out, o);
+}
+
+static int
+tell(const struct killing *k, struct err *e)
+{
+	const char *run_id = k->t->session.run_id;
+	struct buf text = {0};
+	int rc = 0;
+
+	if (k->c->json)
+		print_json(k);
+	else if (!k->moved && k->ended.found == 0)
+		cli_note("run %s had already ended (%s), and nothing of it runs", run_id,
+		    status_word(k->t->session.status));
+	else
+		cli_note("run %s: %s; processes of operations ended: %u (%u by SIGKILL)", run_id,
+		    k->moved ? "killed" : status_word(k->t->session.status), k->ended.found,
+		    k->ended.killed);
+	if (json_length(k->ended.left) > 0) {
+		endops_tell_left(&k->ended, &text);
+		rc = err_set(e, ERR_TIMEOUT, "run %s: it could not be proved that nothing is left: %s",
+		    run_id, buf_text(&text));
+		err_hint(e, "ps -o pid,ppid,pgid,lstart,args -e");
+	}
+	buf_clear(&text);
+	return rc;
+}
+
+/* What was asked for is done all the same: a full disk keeps no process alive. */
+static int
+tell_unwritten(const struct killing *k, struct err *e)
+{
+	if (json_length(k->ended.left) > 0)
+		(void)tell(k, &(struct err){0});
+	err_set(e, ERR_IO, "run %s: its processes were ended (%u of operations) and it is not resumed by itself, "
+	    "but its row could not be written: %s", k->t->session.run_id, k->ended.found, k->row.msg);
+	return err_hint(e, "flowsup doctor");
+}
+
+static void
+mark_killed(const struct killing *k)
+{
+	struct err e = {0};
+
+	if (k->run_fd >= 0 && seek_mark_killed(k->run_fd, &e) != 0)
+		cli_note("run %s: %s; its policy may resume it", k->t->session.run_id, e.msg);
+}
+
+static int
+kill_run(struct killing *k, struct err *e)
+{
+	if (check_place(k, e) != 0)
+		return -1;
+	/* Rows that cannot be written keep nothing alive. */
+	if (session_give_up(k->t->store, k->t->session.run_id, "it was killed", NULL, &k->row) == 0)
+		(void)store_end(k, &k->row);
+	if (k->row.code != ERR_NONE)
+		mark_killed(k);
+	if (take_away_worker(k, e) != 0 || end_operations(k, e) != 0)
+		return -1;
+	/* The job is over: nobody will take what was queued for it. */
+	if (k->row.code != ERR_NONE ||
+	    control_end_job(k->t->store, k->t->session.run_id, &k->row) != 0)
+		return tell_unwritten(k, e);
+	if (client_is_up(&k->t->home))
+		(void)client_scan(&k->t->home, k->t->session.run_id, &(struct err){0});
+	return target_reload(k->t, e) == 0 ? tell(k, e) : -1;
+}
+
+/* Gone is no reason to let it run on. */
+static int
+open_run(struct killing *k, struct err *e)
+{
+	k->run_fd = seek_rundir(&k->t->home, &k->t->session, e);
+	if (k->run_fd >= 0)
+		return 0;
+	if (e->code != ERR_IO)
+		return -1;
+	cli_note("%s; worker and operations are known by command line, descent and marks", e->msg);
+	err_clear(e);
+	return 0;
+}
+
+static int
+run(struct cli *c, struct err *e)
+{
+	struct killing k = {.c = c, .run_fd = -1, .lock_fd = -1};
+	struct target t;
+	int rc;
+
+	if (target_of(c, c->operands[0], true, &t, e) != 0)
+		return -1;
+	k.t = &t;
+	rc = open_run(&k, e);
+	if (rc == 0)
+		rc = kill_run(&k, e);
+	endops_clear(&k.ended);
+	attempts_clear(&k.attempts);
+	flow_free(k.flow);
+	free(k.below);
+	fd_close(&k.lock_fd);
+	fd_close(&k.run_fd);
+	target_close(&t);
+	return rc;
+}
+
+const struct command cmd_kill = {
+    .name = "kill",
+    .group = CLI_GROUP_STEER,
+    .synopsis = "RUN",
+    .summary = "end a run and all of its processes now",
+    .examples = examples,
+    .details = "Processes are known by pid and start time, by group, descent and marks.\n"
+	       "What could not be proved to be gone is named.",
+    .min_operands = 1,
+    .max_operands = 1,
+    .operands = "run",
+    .json = true,
+    .this_run = true,
+    .run = run,
+};

@@ -1,0 +1,414 @@
+#include <string.h>
+
+#include "cli.h"
+#include "flowsup/checkpoint.h"
+#include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "flowsup/log.h"
+#include "output.h"
+#include "render.h"
+#include "seek.h"
+#include "target.h"
+#include "view.h"
+
+enum { EXIT_RECOVERED = 6, LIMIT_MOST = 100000000, NEXT_MARGIN = 10,
+	LINES_KEPT = 5 /* the command, titles, a note with its hint, the prompt */ };
+
+static const char *const examples[] = {
+    "flowsup list                         # newest first",
+    "flowsup list --status running -n 5   # the latest five that run",
+    "flowsup list --resumable             # what can go on",
+    "flowsup list --since 1d --json       # for programs, one object a line",
+    NULL};
+
+static const struct cli_option options[] = {
+    {.name = "status", .letter = 's', .kind = CLI_LIST, .value = "WORD",
+	.help = "only runs with this status; may be repeated", .complete = "status"},
+    {.name = "label", .letter = 'l', .kind = CLI_PAIR, .value = "KEY=VALUE",
+	.help = "only runs with this label; may be repeated"},
+    {.name = "since", .kind = CLI_DURATION, .value = "TIME",
+	.help = "only runs made in the last TIME", .least = 1},
+    {.name = "resumable", .letter = 'r', .kind = CLI_FLAG, .help = "only runs that can go on"},
+    {.name = "number", .letter = 'n', .kind = CLI_INT, .value = "N", .help = "at most N runs; 0: all",
+	.least = 0, .most = LIMIT_MOST},
+    {.name = "check", .kind = CLI_FLAG, .help = "load each checkpoint; exit 6 if one lost its tail"},
+    CLI_END};
+
+struct listing {
+	const struct view *view;
+	struct json *runs; /* array */
+	bool resumable_only, brief;
+	int64_t most; /* 0: all */
+	bool more;    /* there are further ones */
+	struct err err;
+};
+
+static int
+add_run(void *arg, const struct session *s)
+{
+	struct listing *l = arg;
+	struct json *o;
+
+	if (l->most > 0 && json_length(l->runs) >= (size_t)l->most) {
+		l->more = true;
+		return 1;
+	}
+	o = l->brief ? view_run_brief(l->view, s, &l->err) : view_run(l->view, s, &l->err);
+	if (o == NULL)
+		return 1;
+	if (l->resumable_only && !json_is_true(json_get(o, "resumable"))) {
+		json_unref(o);
+		return 0;
+	}
+	l->runs = json_append(l->runs, o);
+	return l->runs == NULL ? (err_nomem(&l->err), 1) : 0;
+}
+
+static bool
+has_status(const struct session_filter *f, const struct json *run)
+{
+	enum run_status status = status_from_word(json_cstr_of(json_get(run, "status")));
+	size_t i;
+
+	for (i = 0; i < f->nstatuses; i++)
+		if (f->statuses[i] == status)
+			return true;
+	return f->nstatuses == 0;
+}
+
+/* The second begins for all with the end of the walk: each has been looked at before. */
+static int
+settle_all(struct listing *l, const struct session_filter *f, struct err *e)
+{
+	int64_t until_ns = clock_monotonic_ns() + VIEW_SETTLE_MS * NS_PER_MS;
+	view_fn *make = l->brief ? view_run_brief : view_run;
+	struct json *settled = json_array(), *run;
+	size_t i;
+
+	for (i = 0; i < json_length(l->runs); i++) {
+		run = json_ref(json_at(l->runs, i));
+		if (view_settle(l->view, make, until_ns, &run, e) != 0) {
+			json_unref(run);
+			json_unref(settled);
+			return -1;
+		}
+		if (has_status(f, run))
+			settled = json_append(settled, run);
+		else
+			json_unref(run);
+	}
+	if (settled == NULL)
+		return err_nomem(e);
+	json_unref(l->runs);
+	l->runs = settled;
+	return 0;
+}
+
+/* ---- Filter ---- */
+
+static int
+filter_statuses(const struct cli *c, struct session_filter *f, struct err *e)
+{
+	const char *words[STATUS_COUNT], *text, *near;
+	enum run_status status;
+	size_t i;
+
+	for (i = 0; i < STATUS_COUNT; i++)
+		words[i] = status_word((enum run_status)i);
+	for (i = 0; i < cli_count(c, "status"); i++) {
+		text = cli_nth(c, "status", i);
+		status = status_from_word(text);
+		if (status == STATUS_COUNT) {
+			near = text_nearest(text, words, STATUS_COUNT);
+			err_set(e, ERR_USAGE, "--status: no status is called \"%s\"", text);
+			return near == NULL ? err_hint(e, "man flowsup")
+					    : err_hint(e, "did you mean --status %s?", near);
+		}
+		if (f->nstatuses < STATUS_COUNT)
+			f->statuses[f->nstatuses++] = status;
+	}
+	return 0;
+}
+
+/* ---- Output ---- */
+
+/* A command is there to be pasted and stays whole; what a run waits for may be cut. */
+static void
+next_step(const struct output *out, const struct json *run, struct buf *to)
+{
+	struct buf b = {0};
+
+	render_next(run, &b);
+	if (out->width == 0 || render_member(run, "resume_command")[0] != '\0' ||
+	    render_member(run, "answer_command")[0] != '\0')
+		buf_slice(to, buf_view(&b));
+	else
+		text_fit(to, buf_view(&b), out->width - NEXT_MARGIN, out->unicode);
+	buf_clear(&b);
+}
+
+static void
+add_row(const struct output *out, struct table *t, const struct json *run)
+{
+	char text[DURATION_TEXT], progress[PROGRESS_TEXT];
+	struct buf b = {0};
+
+	table_text(t, OUT_PLAIN, render_member(run, "id"));
+	table_text(t, OUT_PLAIN, render_member(run, "name"));
+	render_status(run, &b);
+	table_text(t, render_status_style(render_member(run, "status")), buf_text(&b));
+	table_text(t, OUT_PLAIN, render_progress(run, progress));
+	table_text(t, OUT_PLAIN, render_seconds(render_age(run, "created_at"), text));
+	table_text(t, OUT_PLAIN, render_seconds(render_number(run, "duration", -1), text));
+	if (json_get(run, "checkpoint") != NULL)
+		table_text(t, OUT_PLAIN, render_member(run, "checkpoint"));
+	else
+		table_text(t, OUT_PLAIN, "");
+	buf_reset(&b);
+	next_step(out, run, &b);
+	table_text(t, OUT_DIM, buf_text(&b));
+	buf_clear(&b);
+}
+
+/* How many of them were printed: those that fit into so many lines (0: all). */
+static size_t
+print_table(struct output *out, const struct json *runs, int lines)
+{
+	static const struct column columns[] = {
+	    {.title = "RUN"},
+	    /* Of five columns of a name nobody learns as much as of what is done. */
+	    {.title = "NAME", .least = 5, .most = COLUMNS_OF_NAME, .drop = 3},
+	    {.title = "STATUS", .least = 9, .drop = 1},
+	    {.title = "DONE", .right = true, .drop = 2},
+	    {.title = "AGE", .right = true, .drop = 4},
+	    {.title = "TOOK", .right = true, .drop = 5},
+	    {.title = "CHECKPOINT"},
+	    {.title = "NEXT", .below = "next"},
+	};
+	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+	struct json_iter it = json_iterate(runs);
+	const struct json *run;
+
+	while (json_next(&it, NULL, &run))
+		add_row(out, t, run);
+	return table_print_most(t, out, "", lines);
+}
+
+static void
+print_lines(struct output *out, const struct json *runs)
+{
+	struct json_iter it = json_iterate(runs);
+	const struct json *run;
+
+	while (out_open(out) && json_next(&it, NULL, &run))
+		out_json(out, json_ref(run));
+}
+
+/* ---- Checkpoints ---- */
+
+static void
+tell_report(const struct json *run, const struct ckpt_report *report)
+{
+	struct buf line = {0};
+
+	if (report->status == CKPT_CLEAN)
+		return;
+	ckpt_report_line(report, &line);
+	cli_note("run %s: %s", render_member(run, "id"), buf_text(&line));
+	buf_clear(&line);
+}
+
+/* What is as bad as a damaged checkpoint: without these files no resume goes on from it. */
+static struct json *
+check_files(int fd, struct json *run, int *status)
+{
+	struct json *problems = NULL;
+	struct json_iter it;
+	const struct json *one;
+
+	if (seek_problems(fd, render_number(run, "started_at", 0) > 0, &problems, &(struct err){0}) != 0)
+		return json_set(run, "problems", NULL);
+	it = json_iterate(problems);
+	while (json_next(&it, NULL, &one)) {
+		cli_note("run %s: %s", render_member(run, "id"), render_member(one, "error"));
+		*status = err_exit_status(ERR_IO);
+	}
+	return json_set(run, "problems", problems);
+}
+
+static struct json *
+check_one(const struct home *h, struct json *run, int *status)
+{
+	struct ckpt_load_options o = {0};
+	struct ckpt_report report = {0};
+	struct json *state = NULL;
+	struct err e = {0};
+	int fd = rundir_open(h, render_member(run, "id"), &e);
+	bool none = false;
+	const char *word;
+
+	if (fd < 0) {
+		cli_note("%s", e.msg);
+		*status = err_exit_status(ERR_IO);
+		return json_set(run, "checkpoint", json_cstr("no directory"));
+	}
+	run = check_files(fd, run, status);
+	if (run_lock_held(fd, &o.lock_held, &e) != 0)
+		o.lock_held = false;
+	if (ckpt_load(fd, &o, &state, &report, &e) == 0) {
+		word = ckpt_status_name(report.status);
+		if (report.status != CKPT_CLEAN || report.stale_records > 0)
+			*status = EXIT_RECOVERED;
+	} else {
+		none = e.code == ERR_NOTFOUND;
+		word = none ? "none" : ckpt_status_name(CKPT_REFUSED);
+		if (!none)
+			*status = err_exit_status(ERR_CHECKPOINT);
+	}
+	if (!none)
+		tell_report(run, &report);
+	json_unref(state);
+	fd_close(&fd);
+	run = json_set(run, "checkpoint", json_cstr(word));
+	return json_set(run, "checkpoint_recovery", none ? json_null() : ckpt_report_json(&report));
+}
+
+static int
+check_all(const struct home *h, struct json **runs, int *status, struct err *e)
+{
+	struct json *checked = json_array();
+	struct json_iter it = json_iterate(*runs);
+	const struct json *run;
+
+	while (json_next(&it, NULL, &run))
+		checked = json_append(checked, check_one(h, json_ref(run), status));
+	if (checked == NULL)
+		return err_nomem(e);
+	json_unref(*runs);
+	*runs = checked;
+	return 0;
+}
+
+/* With the state directory that was asked for, if any. */
+static void
+hint_here(const struct cli *c, const char *before, const char *after)
+{
+	struct buf home = {0};
+
+	if (c->home != NULL) {
+		buf_puts(&home, "--home ");
+		view_shell_word(&home, c->home);
+		buf_putc(&home, ' ');
+	}
+	cli_hint("%s %s%s", before, buf_text(&home), after);
+	buf_clear(&home);
+}
+
+static void
+say_none(const struct cli *c, bool filtered)
+{
+	if (filtered) {
+		cli_note("no run fits");
+		return;
+	}
+	cli_note("there are no runs yet");
+	hint_here(c, "flowsup start", "-- echo hello");
+}
+
+/* Who asks for nothing in particular on a terminal gets the newest, which would scroll away else:
+ * how many lines there are for them, 0: any number. */
+static int
+lines_for_runs(const struct cli *c, bool filtered)
+{
+	int lines = c->out->height - LINES_KEPT;
+
+	if (cli_flag(c, "number") || filtered || c->json || cli_flag(c, "check") || !c->out->terminal)
+		return 0;
+	return lines > 0 ? lines : 1;
+}
+
+static void
+say_more(struct cli *c)
+{
+	out_flush(c->out);
+	cli_note("there are older runs");
+	hint_here(c, "flowsup list", "-n 0");
+}
+
+static int
+print_list(struct cli *c, struct target *t, struct session_filter *f, struct err *e)
+{
+	struct view v;
+	struct listing l = {.view = &v, .runs = json_array()};
+	bool filtered = f->nstatuses > 0 || f->labels != NULL || f->since > 0;
+	int status = 0, lines, r;
+
+	l.brief = !c->json && !cli_flag(c, "check");
+	l.resumable_only = cli_flag(c, "resumable");
+	lines = lines_for_runs(c, filtered || l.resumable_only);
+	l.most = lines > 0 ? lines : cli_int(c, "number", 0);
+	view_init(&v, &t->home, t->store, c->home);
+	/* The rows are read whole before anything is printed: a reader that pauses (`| less`) must not
+	 * keep a snapshot of the database open. */
+	r = l.runs == NULL ? err_nomem(e) : session_list(t->store, f, add_run, &l, e);
+	if (r == 0 && l.err.code != ERR_NONE) {
+		*e = l.err;
+		r = -1;
+	}
+	if (r == 0)
+		r = settle_all(&l, f, e);
+	if (r == 0 && cli_flag(c, "check"))
+		r = check_all(&t->home, &l.runs, &status, e);
+	if (r == 0 && json_length(l.runs) == 0)
+		say_none(c, filtered || l.resumable_only);
+	else if (r == 0 && c->json)
+		print_lines(c->out, l.runs);
+	else if (r == 0)
+		l.more |= print_table(c->out, l.runs, lines) < json_length(l.runs) && lines > 0;
+	if (r == 0 && l.more && !cli_flag(c, "number"))
+		say_more(c);
+	json_unref(l.runs);
+	view_clear(&v);
+	return r == 0 ? status : -1;
+}
+
+static int
+run(struct cli *c, struct err *e)
+{
+	struct session_filter f = {0};
+	struct json *labels = NULL;
+	struct target t;
+	int64_t since = cli_int(c, "since", 0);
+	int r;
+
+	if (filter_statuses(c, &f, e) != 0 || cli_pairs(c, "label", &labels, e) != 0)
+		return -1;
+	f.labels = labels;
+	f.limit = cli_flag(c, "resumable") ? 0 : cli_int(c, "number", 0);
+	if (since > 0)
+		f.since = (double)(clock_wall_ns() - since) / (double)NS_PER_S;
+	r = target_open(c, &t, e);
+	if (r != 0 && e->code == ERR_NOTFOUND) {
+		err_clear(e);
+		say_none(c, false);
+		r = 0;
+	} else if (r == 0) {
+		target_wake(&t);
+		r = print_list(c, &t, &f, e);
+		target_close(&t);
+	}
+	json_unref(labels);
+	return r;
+}
+
+const struct command cmd_list = {
+    .name = "list",
+    .group = CLI_GROUP_LOOK,
+    .synopsis = "[--status WORD] [--label KEY=VALUE] [--since TIME] [-n N]",
+    .summary = "list runs, newest first",
+    .examples = examples,
+    .options = options,
+    .operands = "",
+    .json = true,
+    .run = run,
+};

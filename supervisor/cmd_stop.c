@@ -1,0 +1,202 @@
+/* stop: no further operation starts. A row for a live run; at once where there is no worker. */
+#include "cli.h"
+#include "client.h"
+#include "ctl.h"
+#include "flowsup/endops.h"
+#include "flowsup/fs.h"
+#include "output.h"
+#include "paste.h"
+#include "seek.h"
+#include "target.h"
+
+enum { LOCK_MS = 1000, TRIES = 5, AGAIN = 1 /* not an exit status of a control: 0, 3, 4 */ };
+
+static const char *const examples[] = {
+    "flowsup stop @last               # what runs ends by itself, no more starts",
+    "flowsup stop @last --now         # what runs is ended too",
+    "flowsup stop @last --now --wait  # until the worker has taken it",
+    NULL};
+
+static const struct cli_option options[] = {
+    {.name = "drain", .kind = CLI_FLAG, .help = "let running operations end (the default)"},
+    {.name = "now", .kind = CLI_FLAG, .help = "end running operations: TERM, grace, KILL"},
+    CTL_WAIT_OPTION,
+    CLI_END};
+
+static void
+say_done(struct cli *c, const struct session *s, const char *text)
+{
+	if (c->json)
+		out_json(c->out, json_set(json_set(json_object(), "run", json_cstr(s->run_id)),
+		    "done", json_cstr(text)));
+	else
+		cli_note("run %s: %s", s->run_id, text);
+}
+
+/* 0 done, AGAIN: it has just been started. The row decides: whoever changes it first wins. */
+static int
+stop_queued(struct cli *c, struct target *t, struct err *e)
+{
+	bool moved = false;
+	struct err ignored = {0};
+
+	if (session_transition(t->store, t->session.run_id, STATUS_CANCELLED, "run.cancelled.queued",
+		NULL, -1, &moved, e) != 0)
+		return -1;
+	if (!moved)
+		return AGAIN;
+	/* Others may have waited for it, and somebody may want to be told. */
+	if (client_is_up(&t->home))
+		(void)client_scan(&t->home, t->session.run_id, &ignored);
+	say_done(c, &t->session, "cancelled before it was started");
+	return 0;
+}
+
+static int
+stop_live(struct cli *c, struct target *t, struct err *e)
+{
+	struct json *payload = json_set(json_object(), "mode",
+	    json_cstr(cli_flag(c, "now") ? "now" : "drain"));
+
+	return payload != NULL ? ctl_send(c, t, "stop", payload, e) : err_nomem(e);
+}
+
+static int
+tell_ended(struct cli *c, struct target *t, const struct endops_result *r, struct err *e)
+{
+	struct buf text = {0};
+	int rc = 0;
+
+	if (r->elsewhere) {
+		rc = err_set(e, ERR_REFUSED, "run %s belongs to another host or pid namespace",
+		    t->session.run_id);
+	} else if (json_length(r->left) > 0) {
+		endops_tell_left(r, &text);
+		rc = err_set(e, ERR_TIMEOUT, "run %s: not everything could be ended: %s",
+		    t->session.run_id, buf_text(&text));
+	} else if (r->found == 0) {
+		rc = err_set(e, ERR_REFUSED, "run %s has crashed, and nothing of it runs",
+		    t->session.run_id);
+		paste_resume(&text, c->home, &t->session);
+		err_hint(e, "%s", buf_text(&text));
+	} else {
+		say_done(c, &t->session, "its operations were ended; it can still be resumed");
+	}
+	buf_clear(&text);
+	return rc;
+}
+
+/* With the run's lock, so that no resume takes up meanwhile what is being ended. */
+static int
+end_operations(struct cli *c, struct target *t, int run_fd, struct err *e)
+{
+	struct endops_result r = {0};
+	struct attempts a = {0};
+	const struct endops_request q = {.home = &t->home,
+	    .run_id = t->session.run_id,
+	    .session_id = t->session.session_id,
+	    .attempts = &a,
+	    .grace_most_ns = -1,
+	    .class = "cancelled"};
+	int lock = run_lock_take(run_fd, LOCK_MS, e), rc;
+
+	if (lock < 0 && e->code == ERR_NOTFOUND) {
+		seek_damaged(&t->session, e);
+		return err_hint(e, "flowsup kill %s", t->session.run_id);
+	}
+	if (lock < 0)
+		return -1;
+	rc = attempts_read(run_fd, &a, e);
+	if (rc == 0)
+		rc = endops_run(&q, &r, e);
+	if (rc == 0)
+		rc = tell_ended(c, t, &r, e);
+	endops_clear(&r);
+	attempts_clear(&a);
+	fd_close(&lock);
+	return rc;
+}
+
+/* What waited for its automatic resume ends here; that nothing of it runs is no refusal then. */
+static int
+stop_crashed(struct cli *c, struct target *t, struct err *e)
+{
+	bool gave_up = false;
+	int run_fd, rc;
+
+	if (session_give_up(t->store, t->session.run_id, "it was stopped", &gave_up, e) != 0)
+		return -1;
+	run_fd = seek_rundir(&t->home, &t->session, e);
+	if (run_fd < 0)
+		return err_hint(e, "flowsup kill %s", t->session.run_id);
+	rc = end_operations(c, t, run_fd, e);
+	fd_close(&run_fd);
+	if (!gave_up || (rc != 0 && e->code != ERR_REFUSED))
+		return rc;
+	err_clear(e);
+	say_done(c, &t->session, "it is not resumed by itself any more");
+	return 0;
+}
+
+/* One try; AGAIN when the status changed under it. */
+static int
+try_stop(struct cli *c, struct target *t, struct err *e)
+{
+	enum run_status before = t->session.status;
+	int rc;
+
+	if (before == STATUS_QUEUED)
+		return stop_queued(c, t, e);
+	if (before == STATUS_CRASHED)
+		return stop_crashed(c, t, e);
+	if (status_is_terminal(before))
+		return err_set(e, ERR_REFUSED, "run %s has already ended: %s", t->session.run_id,
+		    status_word(before));
+	rc = stop_live(c, t, e);
+	if (rc >= 0 || e->code != ERR_REFUSED)
+		return rc;
+	if (target_reload(t, &(struct err){0}) != 0 || t->session.status == before)
+		return -1;
+	err_clear(e);
+	return AGAIN;
+}
+
+static int
+run(struct cli *c, struct err *e)
+{
+	struct target t;
+	unsigned i;
+	int rc = AGAIN;
+
+	if (cli_flag(c, "drain") && cli_flag(c, "now"))
+		return err_set(e, ERR_USAGE, "stop: --drain and --now exclude each other");
+	if (target_of(c, c->operands[0], true, &t, e) != 0)
+		return -1;
+	for (i = 0; i < TRIES && rc == AGAIN; i++) {
+		rc = try_stop(c, &t, e);
+		if (rc == AGAIN && target_reload(&t, e) != 0)
+			rc = -1;
+	}
+	if (rc == AGAIN)
+		rc = err_set(e, ERR_BUSY, "run %s changes its status all the time", t.session.run_id);
+	target_close(&t);
+	return rc;
+}
+
+const struct command cmd_stop = {
+    .name = "stop",
+    .also = "ctl stop",
+    .group = CLI_GROUP_STEER,
+    .synopsis = "RUN [--drain | --now] [--wait[=TIME]]",
+    .summary = "end a run before its work is done",
+    .examples = examples,
+    .options = options,
+    .details = "A queued run is cancelled at once. Of a crashed run the operations that\n"
+	       "still run are ended. A stopped run can be resumed.",
+    .min_operands = 1,
+    .max_operands = 1,
+    .operands = "run",
+    .json = true,
+    .this_run = true,
+    .run = run,
+};

@@ -1,0 +1,312 @@
+/* flowsup supervisor: the daemon itself, and what people ask of it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "autostart.h"
+#include "cli.h"
+#include "client.h"
+#include "daemon.h"
+#include "flowsup/clock.h"
+#include "output.h"
+#include "render.h"
+
+/* ---- supervisor ---- */
+
+static const struct cli_option options[] = {
+    {.name = "foreground", .kind = CLI_FLAG, .help = "stay here and log to standard error"},
+    {.name = "idle-exit", .kind = CLI_DURATION, .value = "TIME",
+	.help = "leave after so long without runs (10m; 0: never)"},
+    {.name = "ready-fd", .kind = CLI_INT, .value = "N", .help = "write a byte to descriptor N once ready",
+	.least = 3, .most = INT32_MAX},
+    {.name = "handover-fd", .kind = CLI_INT, .value = "N", .help = "used by `supervisor restart`",
+	.least = 3, .most = INT32_MAX},
+    CLI_END};
+
+static int
+be_supervisor(struct cli *c, struct err *e)
+{
+	struct daemon_options o = {.home = c->home, .foreground = cli_flag(c, "foreground")};
+	int rc;
+
+	/* In the foreground somebody looks after it: it leaves when it is told to. */
+	o.idle_exit_ns = cli_int(c, "idle-exit", o.foreground ? 0 : DAEMON_IDLE_EXIT_NS);
+	o.ready_fd = (int)cli_int(c, "ready-fd", -1);
+	o.handover_fd = (int)cli_int(c, "handover-fd", -1);
+	rc = daemon_main(&o, e);
+	/* Of several that were started at once all but one leave, and nothing is wrong. */
+	return rc != 0 && e->code == ERR_BUSY && !o.foreground ? 0 : rc;
+}
+
+static int
+start_detached(struct cli *c, struct err *e)
+{
+	int64_t idle_ns = cli_int(c, "idle-exit", DAEMON_IDLE_EXIT_NS);
+	struct home h;
+	bool ready = false;
+	int rc;
+
+	if (home_open(c->home, true, &h, e) != 0)
+		return -1;
+	if (client_is_up(&h)) {
+		cli_note("'%s' has a supervisor already", h.path);
+		home_close(&h);
+		return 0;
+	}
+	rc = autostart(&h, idle_ns, CLIENT_LIMIT_MS, &ready, e);
+	/* It left at once: another one was first, or its log says why. */
+	if (rc == 0 && !ready)
+		rc = client_ensure(&h, NULL, e);
+	home_close(&h);
+	return rc;
+}
+
+static int
+run_supervisor(struct cli *c, struct err *e)
+{
+	bool itself = cli_flag(c, "foreground") || cli_flag(c, "ready-fd") || cli_flag(c, "handover-fd");
+
+	return itself ? be_supervisor(c, e) : start_detached(c, e);
+}
+
+static const char *const examples[] = {
+    "flowsup supervisor                  # start it now, not with the first run",
+    "flowsup supervisor --foreground     # below systemd or in a container", NULL};
+
+const struct command cmd_supervisor = {
+    .name = "supervisor",
+    .group = CLI_GROUP_SYSTEM,
+    .synopsis = "[--foreground] [--idle-exit TIME]",
+    .summary = "start the supervisor",
+    .examples = examples,
+    .details = "Commands that need one start it; it leaves after 10 minutes without runs.\n"
+	       "In the foreground it stays until SIGTERM. Workers outlive it.\n",
+    .options = options,
+    .operands = "",
+    .run = run_supervisor,
+};
+
+/* ---- supervisor status ---- */
+
+static void
+print_workers(struct output *out, const struct json *workers)
+{
+	static const struct column columns[] = {
+	    {.title = "RUN"}, {.title = "PID", .right = true}, {.title = "STATE"}, {.title = "DONE"}};
+	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+	struct json_iter it = json_iterate(workers);
+	const struct json *w;
+	struct slice name;
+	int64_t pid;
+	char progress[PROGRESS_TEXT];
+	bool stalled;
+
+	while (json_next(&it, &name, &w)) {
+		pid = 0;
+		(void)json_int64(json_get(w, "pid"), &pid);
+		stalled = json_is_true(json_get(w, "stalled"));
+		table_printf(t, OUT_PLAIN, "%.*s", (int)name.len, name.data);
+		table_printf(t, OUT_PLAIN, "%lld", (long long)pid);
+		table_text(t, stalled ? OUT_WARN : OUT_PLAIN,
+		    stalled ? "stalled" : json_cstr_of(json_get(w, "state")));
+		table_text(t, OUT_PLAIN, render_progress(w, progress));
+	}
+	table_print(t, out, "");
+}
+
+/* That none runs is an answer: with JSON an object without a process. */
+static int
+say_none(const struct cli *c, const char *why)
+{
+	struct json *o = json_set(json_object(), "pid", json_null());
+
+	cli_note("%s", why);
+	cli_hint("flowsup supervisor   # commands that need one start it");
+	if (c->json)
+		out_json(c->out, json_set(o, "runs", json_int(0)));
+	else
+		json_unref(o);
+	return 0;
+}
+
+/* As home_open(); 1 where there is none yet, which was said. */
+static int
+open_home(const struct cli *c, struct home *h, struct err *e)
+{
+	if (home_open(c->home, false, h, e) == 0)
+		return 0;
+	if (e->code != ERR_NOTFOUND)
+		return -1;
+	err_wrap(e, "no supervisor runs");
+	return 1;
+}
+
+static int
+ask_status(const struct cli *c, struct json **status, struct err *e)
+{
+	struct home h;
+	int rc = open_home(c, &h, e);
+
+	if (rc != 0)
+		return rc;
+	rc = client_status(&h, status, e);
+	if (rc != 0 && e->code == ERR_NOTFOUND) {
+		err_set(e, ERR_NOTFOUND, "no supervisor runs for '%s'", h.path);
+		rc = 1;
+	}
+	home_close(&h);
+	return rc;
+}
+
+static int
+run_status(struct cli *c, struct err *e)
+{
+	struct json *status = NULL;
+	int64_t pid = 0, runs = 0;
+	int rc = ask_status(c, &status, e);
+
+	if (rc != 0)
+		return rc < 0 ? -1 : say_none(c, e->msg);
+	if (c->json) {
+		out_json(c->out, status);
+		return 0;
+	}
+	(void)json_int64(json_get(status, "pid"), &pid);
+	(void)json_int64(json_get(status, "runs"), &runs);
+	out_printf(c->out, "supervisor %lld, version %s, %lld %s\n", (long long)pid,
+	    json_cstr_of(json_get(status, "version")), (long long)runs, runs == 1 ? "run" : "runs");
+	if (runs > 0)
+		print_workers(c->out, json_get(status, "workers"));
+	json_unref(status);
+	return 0;
+}
+
+static const char *const status_examples[] = {"flowsup supervisor status --json", NULL};
+
+const struct command cmd_supervisor_status = {
+    .name = "supervisor status",
+    .group = CLI_GROUP_SYSTEM,
+    .synopsis = "",
+    .summary = "show the supervisor and its workers",
+    .examples = status_examples,
+    .operands = "",
+    .json = true,
+    .run = run_status,
+};
+
+/* ---- supervisor stop ---- */
+
+static const struct cli_option stop_options[] = {
+    {.name = "all", .kind = CLI_FLAG, .help = "stop every run as well, and wait for their ends"},
+    {.name = "now", .kind = CLI_FLAG, .help = "with --all: end running operations too"},
+    {.name = "timeout", .letter = 't', .kind = CLI_DURATION, .value = "TIME",
+	.help = "with --all: wait no longer; exit 3"},
+    CLI_END};
+
+enum { NAMES_MOST = 3, STOP_NOW_S = 120 /* without --timeout: grace, and then some */ };
+
+/* Every run has ended; what that means for its row is not on the disk. */
+static void
+say_what_is_unwritten(const struct json *status)
+{
+	const char *why = json_cstr_of(json_get(status, "unwritten_why"));
+
+	cli_note("every run has ended; waits until that is recorded%s%s",
+	    why == NULL || *why == '\0' ? "" : ": ", why == NULL ? "" : why);
+}
+
+static void
+say_what_is_waited_for(const struct json *status)
+{
+	const struct json *workers = json_get(status, "workers"), *unused;
+	struct json_iter it = json_iterate(workers);
+	size_t n = json_length(workers), i;
+	struct buf names = {0};
+	struct slice name;
+
+	if (n == 0) {
+		say_what_is_unwritten(status);
+		return;
+	}
+	for (i = 0; i < NAMES_MOST && json_next(&it, &name, &unused); i++)
+		buf_printf(&names, "%s%.*s", i > 0 ? ", " : "", (int)name.len, name.data);
+	cli_note("waits for the end of %zu run%s: %s%s", n, n == 1 ? "" : "s", buf_text(&names),
+	    n > NAMES_MOST ? ", ..." : "");
+	buf_clear(&names);
+}
+
+static int
+run_stop(struct cli *c, struct err *e)
+{
+	struct client_stop how = {.all = cli_flag(c, "all"), .now = cli_flag(c, "now"),
+	    .limit_ns = cli_int(c, "timeout", cli_flag(c, "now") ? STOP_NOW_S * NS_PER_S : -1),
+	    .waits = say_what_is_waited_for};
+	bool was_up = false;
+	struct home h;
+	int rc;
+
+	if ((how.now || cli_flag(c, "timeout")) && !how.all) {
+		err_set(e, ERR_USAGE, "--%s belongs to --all: without it runs go on",
+		    how.now ? "now" : "timeout");
+		return err_hint(e, "flowsup supervisor stop --all --now");
+	}
+	rc = open_home(c, &h, e);
+	if (rc > 0)
+		cli_note("%s", e->msg);
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
+	/* Runs may go on without a supervisor: one is needed to stop them. */
+	rc = how.all ? client_ensure(&h, NULL, e) : 0;
+	if (rc == 0)
+		rc = client_stop(&h, &how, &was_up, e);
+	if (rc != 0 && e->code == ERR_RUNNING && !how.now)
+		err_hint(e, "flowsup supervisor stop --all --now");
+	if (rc == 0 && !was_up)
+		cli_note("no supervisor runs for '%s'", h.path);
+	home_close(&h);
+	return rc;
+}
+
+static const char *const stop_examples[] = {
+    "flowsup supervisor stop         # runs go on; the next command starts it again",
+    "flowsup supervisor stop --all   # before the machine is switched off", NULL};
+
+const struct command cmd_supervisor_stop = {
+    .name = "supervisor stop",
+    .group = CLI_GROUP_SYSTEM,
+    .synopsis = "[--all [--now] [--timeout TIME]]",
+    .summary = "have the supervisor leave",
+    .examples = stop_examples,
+    .options = stop_options,
+    .operands = "",
+    .run = run_stop,
+};
+
+/* ---- supervisor restart ---- */
+
+static int
+run_restart(struct cli *c, struct err *e)
+{
+	struct home h;
+	int rc;
+
+	if (home_open(c->home, true, &h, e) != 0)
+		return -1;
+	rc = client_restart(&h, e);
+	if (rc != 0 && e->code == ERR_NOTFOUND)
+		rc = client_ensure(&h, NULL, e);
+	home_close(&h);
+	return rc;
+}
+
+static const char *const restart_examples[] = {
+    "flowsup supervisor restart          # after an upgrade; runs do not notice", NULL};
+
+const struct command cmd_supervisor_restart = {
+    .name = "supervisor restart",
+    .group = CLI_GROUP_SYSTEM,
+    .synopsis = "",
+    .summary = "have the supervisor execute itself anew",
+    .examples = restart_examples,
+    .operands = "",
+    .run = run_restart,
+};

@@ -1,0 +1,236 @@
+#include "gc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "view.h"
+
+enum { GONE_NAME = sizeof(GC_GONE) + RUN_ID_TEXT };
+
+/* ---- Which ---- */
+
+/* Session ids and run ids that something which stays refers to. Few: only of chains and forks. */
+struct planning {
+	const struct gc_rules *rules;
+	double now;
+	struct gc_plan *plan;
+	struct json *needed; /* object, id -> true */
+	int64_t seen;
+	bool failed;
+};
+
+static bool
+is_over(const struct session *s)
+{
+	return status_is_terminal(s->status) && !session_is_restarting(s);
+}
+
+static bool
+is_old(const struct planning *p, const struct session *s)
+{
+	double keep = p->rules->keep_s, age = p->now - (s->ended_at > 0 ? s->ended_at : s->created_at);
+
+	if (p->rules->keep_runs >= 0 && p->seen <= p->rules->keep_runs)
+		return false;
+	if (s->status != STATUS_COMPLETED && p->rules->keep_failed_s >= 0)
+		keep = p->rules->keep_failed_s;
+	return keep < 0 || age >= keep;
+}
+
+static void
+need(struct planning *p, const char *id)
+{
+	if (id == NULL || id[0] == '\0')
+		return;
+	p->needed = json_set(p->needed, id, json_bool(true));
+	p->failed = p->failed || p->needed == NULL;
+}
+
+static int
+add(struct planning *p, const struct session *s)
+{
+	struct gc_plan *plan = p->plan;
+	size_t cap = plan->cap > 0 ? plan->cap * 2 : 64;
+	char (*more)[RUN_ID_TEXT];
+
+	if (plan->count == plan->cap) {
+		more = reallocarray(plan->remove, cap, sizeof(*more));
+		if (more == NULL) {
+			p->failed = true;
+			return 1;
+		}
+		plan->remove = more;
+		plan->cap = cap;
+	}
+	memcpy(plan->remove[plan->count++], s->run_id, RUN_ID_TEXT);
+	return 0;
+}
+
+/* Newest first, so that whatever refers to a run has been seen before it. */
+static int
+judge(void *arg, const struct session *s)
+{
+	struct planning *p = arg;
+	bool needed = json_get(p->needed, s->session_id) != NULL || json_get(p->needed, s->run_id) != NULL;
+
+	p->seen++;
+	if (is_over(s) && is_old(p, s)) {
+		if (!needed)
+			return add(p, s);
+		p->plan->needed++;
+	}
+	p->plan->kept++;
+	need(p, s->resumed_from);
+	need(p, json_cstr_of(json_get(s->metadata, "forked_from")));
+	return p->failed;
+}
+
+int
+gc_plan(struct store *s, const struct gc_rules *rules, double now, struct gc_plan *out, struct err *e)
+{
+	struct gc_plan plan = {0};
+	struct planning p = {.rules = rules, .now = now, .plan = &plan, .needed = json_object()};
+	int rc = p.needed == NULL ? err_nomem(e) : session_list(s, NULL, judge, &p, e);
+
+	if (rc == 0 && p.failed)
+		rc = err_nomem(e);
+	json_unref(p.needed);
+	if (rc == 0)
+		*out = plan;
+	else
+		gc_plan_clear(&plan);
+	return rc;
+}
+
+void
+gc_plan_clear(struct gc_plan *p)
+{
+	free(p->remove);
+	*p = (struct gc_plan){0};
+}
+
+/* ---- Removal ---- */
+
+/* With the lock: nothing of it runs, and nobody takes it up. */
+static int
+check_nothing_runs(int run_fd, const char **why, struct err *e)
+{
+	struct attempts a = {0};
+	int rc = attempts_read(run_fd, &a, e) == 0 ? 0 : e->code == ERR_NOTFOUND ? 0 : -1;
+
+	if (rc == 0 && view_survivors(&a) > 0) {
+		*why = "operations of it still run";
+		rc = 1;
+	}
+	attempts_clear(&a);
+	return rc;
+}
+
+static int
+take_away(const struct home *h, struct store *s, const char *run_id, struct err *e)
+{
+	char gone[GONE_NAME];
+
+	snprintf(gone, sizeof(gone), GC_GONE "%s", run_id);
+	if (renameat(h->runs_fd, run_id, h->runs_fd, gone) != 0 && errno != ENOENT)
+		return err_sys(e, ERR_IO, errno, "run %s: rename its directory", run_id);
+	if (session_remove(s, run_id, e) != 0) {
+		/* What keeps its row keeps its files; where that fails, the next gc ends what was begun. */
+		(void)renameat(h->runs_fd, gone, h->runs_fd, run_id);
+		return -1;
+	}
+	return fs_remove_tree(h->runs_fd, gone, e) == 0 ? 0 : err_wrap(e, "run %s", run_id);
+}
+
+int
+gc_remove(const struct home *h, struct store *s, const char *run_id, const char **why, struct err *e)
+{
+	int run_fd = rundir_open(h, run_id, e), lock = -1, rc = 0;
+
+	if (run_fd < 0 && e->code != ERR_NOTFOUND)
+		return -1;
+	if (run_fd >= 0) {
+		err_clear(e);
+		lock = run_lock_take(run_fd, 0, e);
+		if (lock < 0 && e->code == ERR_BUSY) {
+			*why = "it is locked";
+			rc = 1;
+		} else if (lock < 0 && e->code != ERR_NOTFOUND) {
+			rc = -1;
+		} else {
+			rc = check_nothing_runs(run_fd, why, e);
+		}
+	}
+	if (rc == 0)
+		rc = take_away(h, s, run_id, e);
+	fd_close(&lock);
+	fd_close(&run_fd);
+	return rc;
+}
+
+/* ---- What was left half done ---- */
+
+/* The row is asked for after the stage: one that is born in between has it. 1 yes, 0 no, -1 with *e. */
+static int
+is_cut_off(const struct home *h, struct store *s, const char *name, struct err *e)
+{
+	struct session row;
+
+	if (rundir_stage(h, name) != RUNDIR_CUT_OFF)
+		return 0;
+	if (!run_id_is_valid(name))
+		return 1;
+	if (session_read(s, name, &row, e) == 0) {
+		session_clear(&row);
+		return 0;
+	}
+	if (e->code != ERR_NOTFOUND)
+		return -1;
+	err_clear(e);
+	return 1;
+}
+
+static int
+finish_one(const struct home *h, struct store *s, const char *name, bool dry_run, unsigned *found,
+    struct err *e)
+{
+	bool gone = strncmp(name, GC_GONE, strlen(GC_GONE)) == 0;
+	int cut = gone ? 1 : is_cut_off(h, s, name, e);
+
+	if (cut <= 0)
+		return cut;
+	++*found;
+	if (dry_run)
+		return 0;
+	if (gone && run_id_is_valid(name + strlen(GC_GONE)) &&
+	    session_remove(s, name + strlen(GC_GONE), e) != 0)
+		return -1;
+	return fs_remove_tree(h->runs_fd, name, e);
+}
+
+int
+gc_leftovers(const struct home *h, struct store *s, bool dry_run, unsigned *found, struct err *e)
+{
+	int fd = openat(h->runs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	*found = 0;
+	if (dir == NULL) {
+		rc = err_sys(e, ERR_IO, errno, "read '%s/" HOME_RUNS "'", h->path);
+		fd_close(&fd);
+		return rc;
+	}
+	while (rc == 0 && (entry = readdir(dir)) != NULL)
+		rc = finish_one(h, s, entry->d_name, dry_run, found, e);
+	closedir(dir);
+	return rc;
+}

@@ -1,0 +1,39 @@
+/* Which runs may be removed, and their removal. Used by the command and by the supervisor's daily round. */
+#ifndef FLOWSUP_SUPERVISOR_GC_H
+#define FLOWSUP_SUPERVISOR_GC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "flowsup/home.h"
+#include "flowsup/store.h"
+
+struct gc_rules {
+	double keep_s;	      /* ended more recently: kept; < 0: no such rule */
+	double keep_failed_s; /* the same for runs that did not complete; < 0: keep_s holds */
+	int64_t keep_runs;    /* so many newest are kept; < 0: no such rule */
+};
+
+struct gc_plan {
+	char (*remove)[RUN_ID_TEXT]; /* newest first: successors before what they need */
+	size_t count, cap;
+	size_t kept, needed; /* needed: old enough, but later runs need them */
+};
+/*
+ * Reads the rows; removes nothing. Never among them: what is not at its end, waits for its automatic
+ * resume, or has a successor or a fork that stays.
+ */
+int gc_plan(struct store *s, const struct gc_rules *rules, double now, struct gc_plan *out,
+    struct err *e);
+void gc_plan_clear(struct gc_plan *p);
+/*
+ * Removes one: under its lock the directory is renamed, the row deleted, the tree removed. 0; 1 when it
+ * is kept because something of it runs or holds it (*why says what); -1 with *e.
+ */
+int gc_remove(const struct home *h, struct store *s, const char *run_id, const char **why,
+    struct err *e);
+#define GC_GONE ".gone-" /* begins the name of a directory that is being removed */
+/* Finishes removals that were interrupted, and takes away directories of starts that were cut off. */
+int gc_leftovers(const struct home *h, struct store *s, bool dry_run, unsigned *found, struct err *e);
+
+#endif

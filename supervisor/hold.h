@@ -1,0 +1,30 @@
+/*
+ * Signals wait while something is made and until the caller was told of it: who interrupts that leaves
+ * either nothing, or a run whose id was said.
+ *
+ *	hold_begin -> files -> hold_check -> row -> the id -> hold_end
+ */
+#ifndef FLOWSUP_HOLD_H
+#define FLOWSUP_HOLD_H
+
+#include <signal.h>
+
+#include "flowsup/err.h"
+
+struct hold {
+	sigset_t before;
+};
+
+void hold_begin(struct hold *h);
+
+/* Before the point of no return: ERR_INTERRUPTED when HUP, INT or TERM waits that is not ignored. */
+int hold_check(struct err *e);
+
+/* Before something is written to fd: what cannot be written at once must stay interruptible, so that
+ * nobody who does not read keeps this process. Ends the hold then. */
+void hold_before_writing(const struct hold *h, int fd);
+
+/* What waited acts now. May be called again. */
+void hold_end(const struct hold *h);
+
+#endif

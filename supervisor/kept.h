@@ -1,0 +1,44 @@
+/*
+ * Operations that outlived their worker. The start lines come from a report (report.h); from then on
+ * the supervisor watches each process, writes how it ended where that is its to write, and has it
+ * ended when a limit of its start line passes or nobody resumes the run in the time that it is kept
+ * for. Ending takes its time, so a process of its own does it (worker/end.c).
+ *
+ * What comes to us as a subreaper may end before the report on its run says what it was: such ends
+ * are held for a while.
+ */
+#ifndef FLOWSUP_SUPERVISOR_KEPT_H
+#define FLOWSUP_SUPERVISOR_KEPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "flowsup/json.h"
+#include "flowsup/proc.h"
+
+struct daemon;
+struct kept_run;
+struct unclaimed;
+
+struct kept {
+	TAILQ_HEAD(kept_runs, kept_run) runs;
+	TAILQ_HEAD(unclaimed_ends, unclaimed) ends; /* oldest first */
+	unsigned count, nends;
+};
+
+void kept_init(struct kept *k);
+void kept_clear(struct daemon *d);
+/* What a report says of a crashed run. */
+void kept_report(struct daemon *d, const char *run_id, const struct json *answer);
+/* A child that has ended and is not reaped yet: true when it was one of ours, and is reaped now. */
+bool kept_reap(struct daemon *d, pid_t pid);
+/* The same for one that nobody knows: its end is held for a report that may come. */
+void kept_hold(struct daemon *d, struct proc_id id, const struct proc_end *end);
+void kept_due(void *daemon); /* timer */
+
+/* For `restart`: everything as JSON, and back. */
+struct json *kept_handed(const struct daemon *d);
+void kept_take(struct daemon *d, const struct json *handed);
+
+#endif

@@ -1,0 +1,64 @@
+/* What the files of kept share: kept.c has the table, kept_limits.c sees to the limits. */
+#ifndef FLOWSUP_SUPERVISOR_KEPT_PRIVATE_H
+#define FLOWSUP_SUPERVISOR_KEPT_PRIVATE_H
+
+#include "daemon.h"
+
+struct kept_op {
+	TAILQ_ENTRY(kept_op) entry;
+	struct kept_run *run;
+	struct json *line; /* as the report describes it; owns what is borrowed here */
+	const char *op, *files; /* files: the run whose directory has them */
+	unsigned attempt;
+	struct proc_id id, reaper;
+	struct source process;
+	int64_t limit_ns, silence_ns; /* 0: none */
+	bool strict;
+	struct proc_life life;
+	int64_t look_ns, again_ns; /* not before: of silence; of a try to end it */
+	int64_t over_ns; /* since when it has ended, while others tell how; 0: it runs */
+};
+TAILQ_HEAD(kept_ops, kept_op);
+
+/* A helper that ends something of a run. */
+struct kept_end {
+	TAILQ_ENTRY(kept_end) entry;
+	struct kept_run *run;
+	struct source helper;
+	pid_t pid;
+	char op[]; /* "": all that is there */
+};
+TAILQ_HEAD(kept_ends, kept_end);
+
+struct kept_run {
+	TAILQ_ENTRY(kept_run) entry;
+	struct daemon *daemon;
+	char run_id[RUN_ID_TEXT];
+	struct kept_ops ops;
+	bool resumed;	  /* its limits are the business of another run's worker */
+	int64_t until_ns; /* INT64_MAX: for any time, or not known yet */
+	int64_t again_ns; /* not before: a try to end all of it */
+	struct kept_ends ends;
+	unsigned nends;
+	int lock_fd; /* the run's, for as long as there are ends, which have it too; or -1 */
+};
+
+/* kept.c */
+/* How it ended is known, and written down where it is not yet. Frees o, and its run with the last. */
+void kept_told(struct kept_op *o, const struct proc_end *end, const char *by);
+/* Nothing of it is left to be watched. The same. */
+void kept_over(struct kept_op *o);
+bool kept_has_record(struct daemon *d, const struct kept_op *o);
+/* Frees r when nothing of it is left. */
+void kept_run_look(struct kept_run *r);
+
+/* kept_limits.c */
+void kept_arm(struct daemon *d);
+/* A child that has ended: true when it was a helper of r's, which is reaped; r may go with it. */
+bool kept_helper_reap(struct kept_run *r, pid_t pid);
+/* Watches its helpers no longer; they go on. */
+void kept_forget_ends(struct kept_run *r);
+/* Asks the row for how long r is kept; orphans is the document's word, in seconds (NULL: for ever). */
+void kept_ask_policy(struct kept_run *r, const struct json *orphans);
+
+#endif

@@ -1,0 +1,418 @@
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "flowsup/home.h"
+#include "flowsup/log.h"
+#include "live.h"
+#include "paste.h"
+#include "render.h"
+
+/* ROWS_KEPT: lines of the terminal that are left alone. */
+enum { TAIL_BYTES = 4096, BAR_LEAST = 6, BAR_MOST = 40, ROWS_KEPT = 2, LEAST_DONE_FOR_ESTIMATE = 2,
+	INDENT = 4 };
+
+static double
+now_seconds(void)
+{
+	return (double)clock_wall_ns() / (double)NS_PER_S;
+}
+
+/* ---- The last line of a file ---- */
+
+/* The last line that is not blank; a carriage return begins a line anew, as progress bars do. */
+static struct slice
+last_line(struct slice text)
+{
+	size_t end = text.len, start;
+
+	while (end > 0 && strchr("\r\n \t", text.data[end - 1]) != NULL)
+		end--;
+	start = end;
+	while (start > 0 && text.data[start - 1] != '\n' && text.data[start - 1] != '\r')
+		start--;
+	return (struct slice){text.data + start, end - start};
+}
+
+static void
+blank_tabs(struct buf *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->len; i++)
+		if (b->data[i] == '\t')
+			b->data[i] = ' ';
+}
+
+void
+live_last_line(int run_fd, const char *op, int64_t attempt, struct buf *to)
+{
+	char text[TAIL_BYTES];
+	struct buf name = {0}, plain = {0};
+	struct stat st;
+	ssize_t n = 0;
+	off_t at;
+	int fd;
+
+	buf_printf(&name, RUN_OPS "/%s.%lld.out", op, (long long)attempt);
+	fd = openat(run_fd, buf_text(&name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	buf_clear(&name);
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		at = st.st_size > TAIL_BYTES ? st.st_size - TAIL_BYTES : 0;
+		n = pread(fd, text, sizeof(text), at);
+	}
+	if (n > 0)
+		text_drop_colours(&plain, (struct slice){text, (size_t)n});
+	blank_tabs(&plain);
+	text_neutralise(to, last_line(buf_view(&plain)), false);
+	buf_clear(&plain);
+	fd_close(&fd);
+}
+
+/* ---- Lines ---- */
+
+static size_t
+most_rows(const struct live *l)
+{
+	int rows = l->out->height - ROWS_KEPT;
+
+	return rows < 1 ? 1 : rows > LIVE_ROWS_MOST ? LIVE_ROWS_MOST : (size_t)rows;
+}
+
+static size_t
+rows_left(const struct live *l)
+{
+	return most_rows(l) - (size_t)l->drawn;
+}
+
+/* One line of ours, cut to the width so that it never wraps: the way back up counts lines. */
+static void
+put_line(struct live *l, struct slice text, enum out_style style)
+{
+	struct buf b = {0};
+
+	if (rows_left(l) == 0)
+		return;
+	text_fit(&b, text, l->out->width - 1, l->out->unicode);
+	out_printf(l->out, "%s%s%s\033[K\n", out_style(l->out, style), buf_text(&b),
+	    out_style(l->out, OUT_PLAIN));
+	l->widths[l->drawn++] = text_width(buf_view(&b));
+	buf_clear(&b);
+}
+
+/* A line made of pieces: one for which there is no room begins the next line. */
+struct pieces {
+	struct live *live;
+	struct buf line;
+	enum out_style style;
+};
+
+static void
+pieces_end(struct pieces *p)
+{
+	if (p->line.len > 0)
+		put_line(p->live, buf_view(&p->line), p->style);
+	buf_clear(&p->line);
+}
+
+static void
+pieces_add(struct pieces *p, const struct buf *piece)
+{
+	int used = text_width(buf_view(&p->line));
+
+	if (used > 0 && used + 2 + text_width(buf_view(piece)) > p->live->out->width - 1)
+		pieces_end(p);
+	buf_printf(&p->line, "%s%s", p->line.len > 0 || p->live->drawn > 0 ? "  " : "", buf_text(piece));
+}
+
+__attribute__((format(printf, 2, 3))) static void
+pieces_printf(struct pieces *p, const char *fmt, ...)
+{
+	struct buf b = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	pieces_add(p, &b);
+	buf_clear(&b);
+}
+
+/* ---- The run ---- */
+
+static void
+draw_bar(struct pieces *p, const struct session *s)
+{
+	const struct output *out = p->live->out;
+	int64_t width = out->width / 4, i, filled;
+	struct buf b = {0};
+
+	width = width < BAR_LEAST ? BAR_LEAST : width > BAR_MOST ? BAR_MOST : width;
+	filled = s->total > 0 ? s->done * width / s->total : 0;
+	buf_putc(&b, '[');
+	for (i = 0; i < width; i++)
+		buf_puts(&b, i < filled ? (out->unicode ? "█" : "#") : (out->unicode ? "░" : "."));
+	buf_putc(&b, ']');
+	if (s->total > 0)
+		buf_printf(&b, " %lld/%lld", (long long)s->done, (long long)s->total);
+	pieces_add(p, &b);
+	buf_clear(&b);
+}
+
+/*
+ * From the pace of what this run has done itself: what a resume took over took no time. None while
+ * something waits for a person, whose pace nobody knows.
+ */
+static void
+draw_estimate(struct pieces *p, const struct session *s, const struct tally *t)
+{
+	double took = now_seconds() - s->started_at;
+	char text[DURATION_TEXT];
+
+	if (s->started_at <= 0 || took < 0)
+		return;
+	pieces_printf(p, "%s", render_seconds(took, text));
+	if (t->executed >= LEAST_DONE_FOR_ESTIMATE && s->done < s->total && s->status == STATUS_RUNNING &&
+	    json_length(json_get(s->metadata, "waiting")) == 0)
+		pieces_printf(p, "about %s left",
+		    render_seconds(took / (double)t->executed * (double)(s->total - s->done), text));
+}
+
+static void
+draw_head(struct live *l, const struct session *s, const struct tally *t)
+{
+	struct pieces p = {.live = l, .style = t->failed > 0 ? OUT_BAD : OUT_BOLD};
+	size_t waiting = json_length(json_get(s->metadata, "waiting"));
+
+	draw_bar(&p, s);
+	pieces_printf(&p, "%s", status_word(s->status));
+	draw_estimate(&p, s, t);
+	if (t->nrunning > 0)
+		pieces_printf(&p, "%zu running", t->nrunning);
+	if (t->executed > t->saved)
+		pieces_printf(&p, "%zu not yet saved", t->executed - t->saved);
+	if (t->failed > 0)
+		pieces_printf(&p, "%zu failed", t->failed);
+	if (waiting > 0)
+		pieces_printf(&p, "%zu waiting for you", waiting);
+	pieces_end(&p);
+}
+
+/* ---- What waits for a person ---- */
+
+static void
+put_lines(struct live *l, struct slice text, enum out_style style)
+{
+	const char *lf;
+
+	while ((lf = memchr(text.data, '\n', text.len)) != NULL) {
+		put_line(l, (struct slice){text.data, (size_t)(lf - text.data)}, style);
+		text.len -= (size_t)(lf + 1 - text.data);
+		text.data = lf + 1;
+	}
+	put_line(l, text, style);
+}
+
+static void
+draw_command(struct live *l, const struct session *s, const char *verb, const char *op)
+{
+	struct buf b = {0}, command = {0};
+
+	paste_command(&command, verb, l->home_option, s->run_id, op);
+	buf_printf(&b, "%*s", INDENT, "");
+	paste_wrap(&b, buf_view(&command), INDENT, INDENT, l->out->width - 1);
+	put_lines(l, buf_view(&b), OUT_PLAIN);
+	buf_clear(&command);
+	buf_clear(&b);
+}
+
+/* Why nothing goes on, where the row knows it. */
+static void
+draw_reason(struct live *l, const struct session *s)
+{
+	struct buf b = {0};
+	bool held = s->status == STATUS_QUEUED || s->status == STATUS_PAUSED ||
+	    (s->reason_code != NULL && strcmp(s->reason_code, "run.running.storage") == 0);
+
+	if (!held || s->reason == NULL || s->reason[0] == '\0')
+		return;
+	buf_puts(&b, "  ");
+	text_neutralise(&b, slice_of(s->reason), false);
+	put_line(l, buf_view(&b), OUT_WARN);
+	if (s->status == STATUS_PAUSED)
+		draw_command(l, s, "ctl resume", NULL);
+	buf_clear(&b);
+}
+
+static void
+draw_gate(struct live *l, const struct session *s, const struct json *gate)
+{
+	const char *op = render_member(gate, "op");
+	struct buf b = {0};
+	char text[DURATION_TEXT];
+
+	buf_puts(&b, "  ");
+	text_neutralise(&b, slice_of(op), false);
+	buf_printf(&b, " waits for approval  %s", render_seconds(render_age(gate, "since"), text));
+	put_line(l, buf_view(&b), OUT_WARN);
+	draw_command(l, s, "approve", op);
+	buf_clear(&b);
+}
+
+static void
+put_more(struct live *l, size_t n, const char *what)
+{
+	struct buf b = {0};
+
+	buf_printf(&b, "  and %zu more %s", n, what);
+	put_line(l, buf_view(&b), OUT_DIM);
+	buf_clear(&b);
+}
+
+/* At most half of the screen: the list of all is `flowsup waiting`. */
+static void
+draw_gates(struct live *l, const struct session *s)
+{
+	const struct json *all = json_get(s->metadata, "waiting");
+	size_t n = json_length(all), most = most_rows(l) / 2, i;
+
+	if (s->status != STATUS_RUNNING && s->status != STATUS_PAUSED)
+		return;
+	for (i = 0; i < n && (size_t)l->drawn < most; i++)
+		draw_gate(l, s, json_at(all, i));
+	if (i < n)
+		put_more(l, n - i, "waiting: flowsup waiting");
+}
+
+/* ---- What runs ---- */
+
+static void
+draw_operation(struct live *l, const struct running *r, int name_width)
+{
+	char text[DURATION_TEXT];
+	struct buf b = {0}, name = {0}, clean = {0}, progress = {0};
+	int pad;
+
+	text_neutralise(&clean, slice_of(r->op), false);
+	text_fit(&name, buf_view(&clean), name_width, l->out->unicode);
+	pad = name_width - text_width(buf_view(&name));
+	buf_printf(&b, "  %s%*s %8s  ", buf_text(&name), pad > 0 ? pad : 0, "",
+	    render_seconds(now_seconds() - r->since, text));
+	if (r->progress >= 0) {
+		render_percent(r->progress, r->text, &progress);
+		text_neutralise(&b, buf_view(&progress), false);
+		buf_puts(&b, "  ");
+	}
+	live_last_line(l->run_fd, r->op, r->attempt, &b);
+	put_line(l, buf_view(&b), OUT_PLAIN);
+	buf_clear(&b);
+	buf_clear(&name);
+	buf_clear(&clean);
+	buf_clear(&progress);
+}
+
+static int
+name_width(const struct live *l, const struct tally *t, size_t shown)
+{
+	int w = 4, most = l->out->width / 3, own;
+	size_t i;
+
+	for (i = 0; i < shown; i++) {
+		own = text_width(slice_of(t->running[i].op));
+		w = own > w ? own : w;
+	}
+	return w > most ? most : w;
+}
+
+static void
+draw_running(struct live *l, const struct tally *t)
+{
+	size_t room = rows_left(l), i;
+	size_t shown = t->nrunning <= room ? t->nrunning : room > 0 ? room - 1 : 0;
+	int width = name_width(l, t, shown);
+
+	for (i = 0; i < shown; i++)
+		draw_operation(l, &t->running[i], width);
+	if (t->nrunning > shown)
+		put_more(l, t->nrunning - shown, "running");
+}
+
+/* ---- The screen ---- */
+
+static void
+go_up(struct live *l, int rows)
+{
+	if (rows > 0)
+		out_printf(l->out, "\033[%dA\r", rows);
+	l->drawn = 0;
+}
+
+/* Whoever is stopped or in the background must not draw over what the shell shows. */
+static bool
+has_terminal(const struct live *l)
+{
+	pid_t group = tcgetpgrp(l->out->fd);
+
+	return group < 0 || group == getpgrp();
+}
+
+void
+live_draw(struct live *l, const struct session *s, const struct tally *t)
+{
+	if (!has_terminal(l))
+		return;
+	go_up(l, l->drawn);
+	draw_head(l, s, t);
+	draw_reason(l, s);
+	draw_gates(l, s);
+	draw_running(l, t);
+	out_puts(l->out, "\033[J");
+	out_flush(l->out);
+}
+
+void
+live_erase(struct live *l)
+{
+	if (l->drawn == 0 || !has_terminal(l))
+		return;
+	go_up(l, l->drawn);
+	out_puts(l->out, "\033[J");
+	out_flush(l->out);
+}
+
+void
+live_forget(struct live *l)
+{
+	out_resize(l->out);
+	l->drawn = 0;
+}
+
+/* Most terminals wrap lines that have become too wide; these cut them off. */
+static bool
+terminal_wraps(void)
+{
+	return getenv("XTERM_VERSION") == NULL && getenv("STY") == NULL;
+}
+
+void
+live_resize(struct live *l)
+{
+	int rows = 0, i;
+
+	out_resize(l->out);
+	if (!has_terminal(l))
+		return;
+	for (i = 0; i < l->drawn; i++)
+		rows += terminal_wraps() && l->widths[i] > l->out->width
+		    ? (l->widths[i] + l->out->width - 1) / l->out->width
+		    : 1;
+	go_up(l, rows);
+	out_puts(l->out, "\033[J");
+	out_flush(l->out);
+}

@@ -1,0 +1,34 @@
+/*
+ * The display of a run that is drawn anew: a bar, one line for each operation that runs, and what waits
+ * for a person, with the command that answers it. No line of it is as wide as the terminal.
+ */
+#ifndef FLOWSUP_LIVE_H
+#define FLOWSUP_LIVE_H
+
+#include "events.h"
+#include "flowsup/store.h"
+#include "output.h"
+
+enum { LIVE_ROWS_MOST = 200 };
+
+struct live {
+	struct output *out;
+	int run_fd;		 /* borrowed */
+	const char *home_option; /* for commands that are shown; or NULL */
+	int drawn;		 /* lines on the screen that are ours */
+	int widths[LIVE_ROWS_MOST]; /* their columns */
+};
+
+/* Draws over what was drawn last; nothing while another process group has the terminal. */
+void live_draw(struct live *l, const struct session *s, const struct tally *t);
+/* Takes the lines away again; what is printed next stands in their place. */
+void live_erase(struct live *l);
+/* The terminal has another size: takes away what was drawn for the old one. */
+void live_resize(struct live *l);
+/* Others have written since: nothing on the screen is ours. */
+void live_forget(struct live *l);
+
+/* Appends the last line of output of an attempt; nothing when there is none. */
+void live_last_line(int run_fd, const char *op, int64_t attempt, struct buf *to);
+
+#endif

@@ -1,0 +1,56 @@
+/* What `logs` prints: the files of a run's output, and what has been printed of each. */
+#ifndef FLOWSUP_LOGS_H
+#define FLOWSUP_LOGS_H
+
+#include "events.h"
+#include "follow.h"
+#include "target.h"
+
+/* One file of output. */
+struct logs_source {
+	char *op, *run;
+	int64_t attempt;
+	int fd;
+	off_t at;
+	struct buf line; /* what has no newline yet */
+	bool ended; /* no more is written */
+	bool done;  /* and all was given out */
+};
+
+struct logs {
+	const struct cli *c;
+	struct target *t;
+	const char *only; /* operation, or NULL: all */
+	int64_t attempt;  /* 0: the last of each; with -f every one */
+	struct logs_source *sources;
+	size_t n, cap;
+	size_t first; /* sources before this one are done with */
+	bool prefixes;
+	int prefix_width;
+	struct tail starts; /* attempts.log, with -f */
+	int run_fd;	    /* where it lies */
+	int interrupts;	    /* a signalfd, with -f */
+	bool restarting;    /* the run crashed, and its policy was about to answer */
+};
+
+/* ---- logs_sources.c: which files ---- */
+
+void logs_source_clear(struct logs_source *s);
+/* A line of attempts.log: with `every` each attempt, else the last of each operation. */
+int logs_take_line(struct logs *l, const char *run, const char *op, enum attempt_line_kind kind,
+    int64_t attempt, bool every, struct err *e);
+/* Those of the target's run and of the runs that it was resumed from, oldest first. */
+int logs_take_chain(struct logs *l, struct err *e);
+/* Of those only what earlier runs ran and this one does not run again. */
+int logs_take_carried(struct logs *l, struct err *e);
+
+/* ---- logs_print.c: what is in them ---- */
+
+/* Prints what is there and was not printed yet. */
+int logs_pump(struct logs *l, struct logs_source *s, struct err *e);
+/* A last line without an end. */
+void logs_put_rest(struct logs *l, struct logs_source *s);
+/* How wide the names before the lines are. */
+void logs_measure_prefixes(struct logs *l);
+
+#endif

@@ -1,0 +1,215 @@
+/* The output of operations, as it is or line by line, with the operation's name before each. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "flowsup/fs.h"
+#include "flowsup/log.h"
+#include "logs.h"
+#include "output.h"
+#include "view.h"
+
+enum {
+	CHUNK = 65536,
+	LINE_MOST = 65536, /* without a newline: given out in pieces of this size */
+	PREFIX_MOST = 24
+};
+
+static void
+put_prefix(struct logs *l, const struct logs_source *s)
+{
+	struct output *out = l->c->out;
+	struct buf name = {0};
+	int pad;
+
+	if (!l->prefixes)
+		return;
+	text_fit(&name, slice_of(s->op), l->prefix_width, out->unicode);
+	pad = l->prefix_width - text_width(buf_view(&name));
+	out_printf(out, "%s%s%*s | %s", out_style(out, OUT_DIM), buf_text(&name), pad > 0 ? pad : 0, "",
+	    out_style(out, OUT_PLAIN));
+	buf_clear(&name);
+}
+
+/* Without colours, and without the CR that ends the lines of what runs below a terminal. */
+static void
+put_harmless(struct output *out, struct slice piece)
+{
+	struct buf b = {0};
+
+	if (piece.len > 0 && piece.data[piece.len - 1] == '\r')
+		piece.len--;
+	text_drop_colours(&b, piece);
+	out_text(out, buf_view(&b), true);
+	if (b.failed && out->failed.code == ERR_NONE)
+		err_nomem(&out->failed);
+	buf_clear(&b);
+}
+
+/* "newline": false where the output does not end with one, or a very long line goes on. */
+static void
+put_object(struct logs *l, const struct logs_source *s, struct slice piece, bool newline)
+{
+	struct json *o = json_set(json_object(), "run", json_cstr(s->run));
+
+	o = json_set(o, "op", json_cstr(s->op));
+	o = json_set(o, "attempt", json_int(s->attempt));
+	o = json_set(o, "stderr", json_bool(cli_flag(l->c, "stderr")));
+	o = json_set(o, "text", json_string_lossy(piece, NULL));
+	out_json(l->c->out, json_set(o, "newline", json_bool(newline)));
+}
+
+/* What goes to a terminal cannot steer it; what goes to a program is what the operation wrote. */
+static void
+put_piece(struct logs *l, const struct logs_source *s, struct slice piece, bool newline)
+{
+	if (l->c->json) {
+		put_object(l, s, piece, newline);
+		return;
+	}
+	put_prefix(l, s);
+	if (l->c->out->terminal)
+		put_harmless(l->c->out, piece);
+	else
+		out_bytes(l->c->out, piece);
+	if (newline)
+		out_puts(l->c->out, "\n");
+}
+
+/* Where a long line may be cut without cutting a character. */
+static size_t
+cut_point(struct slice text)
+{
+	size_t n = text.len, back = 0;
+
+	while (back < 3 && n > 1 && ((unsigned char)text.data[n - 1] & 0xc0) == 0x80) {
+		n--;
+		back++;
+	}
+	return n > 1 && ((unsigned char)text.data[n - 1] & 0xc0) == 0xc0 ? n - 1 : text.len;
+}
+
+static void
+put_lines(struct logs *l, struct logs_source *s)
+{
+	const char *start = s->line.data, *end = start + s->line.len, *lf;
+	size_t cut;
+
+	while ((lf = memchr(start, '\n', (size_t)(end - start))) != NULL) {
+		put_piece(l, s, (struct slice){start, (size_t)(lf - start)}, true);
+		start = lf + 1;
+	}
+	if ((size_t)(end - start) > LINE_MOST) {
+		cut = cut_point((struct slice){start, (size_t)(end - start)});
+		put_piece(l, s, (struct slice){start, cut}, l->prefixes && !l->c->json);
+		start += cut;
+	}
+	memmove(s->line.data, start, (size_t)(end - start));
+	s->line.len = (size_t)(end - start);
+}
+
+static int
+take_bytes(struct logs *l, struct logs_source *s, const char *bytes, size_t len, struct err *e)
+{
+	if (!l->prefixes && !l->c->out->terminal && !l->c->json) {
+		out_bytes(l->c->out, (struct slice){bytes, len});
+		return 0;
+	}
+	buf_add(&s->line, bytes, len);
+	if (buf_ok(&s->line, e) != 0)
+		return -1;
+	put_lines(l, s);
+	return 0;
+}
+
+void
+logs_put_rest(struct logs *l, struct logs_source *s)
+{
+	if (s->line.len > 0)
+		put_piece(l, s, buf_view(&s->line), !l->c->json);
+	buf_reset(&s->line);
+}
+
+/* An attempt that a resumed run took over has its file there as well, under another link: what was given
+ * out of it is not given again. One that the dead worker's run did not end has ended. */
+static void
+take_place(struct logs *l, struct logs_source *s)
+{
+	struct stat mine, its;
+	struct logs_source *old;
+
+	for (old = l->sources; old < s; old++) {
+		if (old->done || old->attempt != s->attempt || strcmp(old->op, s->op) != 0)
+			continue;
+		old->ended = true;
+		if (old->fd < 0 || fstat(old->fd, &its) != 0 || fstat(s->fd, &mine) != 0 ||
+		    !fs_same(fs_identity_of(&its), fs_identity_of(&mine)))
+			continue;
+		s->at = old->at;
+		buf_clear(&s->line);
+		s->line = old->line;
+		old->line = (struct buf){0};
+		fd_close(&old->fd);
+		old->done = true;
+	}
+}
+
+static int
+open_source(struct logs *l, struct logs_source *s, struct err *e)
+{
+	struct buf name = {0};
+	int run_fd = rundir_open(&l->t->home, s->run, e);
+
+	if (run_fd < 0)
+		return -1;
+	buf_printf(&name, RUN_OPS "/%s.%lld.%s", s->op, (long long)s->attempt,
+	    cli_flag(l->c, "stderr") ? "err" : "out");
+	s->fd = openat(run_fd, buf_text(&name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (s->fd < 0 && errno != ENOENT)
+		err_sys(e, ERR_IO, errno, "'%s'", buf_text(&name));
+	buf_clear(&name);
+	fd_close(&run_fd);
+	if (s->fd >= 0)
+		take_place(l, s);
+	return s->fd >= 0 || e->code == ERR_NONE ? 0 : -1;
+}
+
+int
+logs_pump(struct logs *l, struct logs_source *s, struct err *e)
+{
+	char bytes[CHUNK];
+	ssize_t n;
+
+	if (s->fd < 0 && open_source(l, s, e) != 0)
+		return -1;
+	while (s->fd >= 0 && out_open(l->c->out)) {
+		n = pread(s->fd, bytes, sizeof(bytes), s->at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(e, ERR_IO, errno, "output of \"%s\"", s->op);
+		if (n == 0)
+			return 0;
+		s->at += n;
+		if (take_bytes(l, s, bytes, (size_t)n, e) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+void
+logs_measure_prefixes(struct logs *l)
+{
+	size_t i;
+	int w;
+
+	for (i = 0; i < l->n; i++) {
+		w = text_width(slice_of(l->sources[i].op));
+		if (w > l->prefix_width)
+			l->prefix_width = w > PREFIX_MOST ? PREFIX_MOST : w;
+	}
+}

@@ -1,0 +1,120 @@
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flowsup/fs.h"
+#include "flowsup/log.h"
+#include "output.h"
+#include "paste.h"
+#include "view.h"
+
+enum { BREAK_COLUMNS = 2, HINT_INDENT = 6, NOTE_COLUMNS = 5 };
+
+void
+paste_command(struct buf *to, const char *verb, const char *home_option, const char *run_id,
+    const char *op)
+{
+	buf_printf(to, "flowsup %s ", verb);
+	if (home_option != NULL) {
+		buf_puts(to, "--home ");
+		view_shell_word(to, home_option);
+		buf_putc(to, ' ');
+	}
+	buf_puts(to, run_id);
+	if (op == NULL)
+		return;
+	buf_putc(to, ' ');
+	view_shell_word(to, op);
+}
+
+static bool
+has_failures(const struct session *s)
+{
+	return (s->status == STATUS_FAILED && s->reason_code != NULL &&
+		   strcmp(s->reason_code, "run.failed.operation") == 0) ||
+	    json_is_true(json_get(s->metadata, META_FAILURES));
+}
+
+void
+paste_resume(struct buf *to, const char *home_option, const struct session *s)
+{
+	paste_command(to, "resume", home_option, s->run_id, NULL);
+	if (has_failures(s))
+		buf_puts(to, " --retry-failed");
+}
+
+/* Length of the first word; blanks between quotes are part of one. */
+static size_t
+word_length(struct slice text)
+{
+	bool quoted = false;
+	size_t i;
+
+	for (i = 0; i < text.len && (quoted || text.data[i] != ' '); i++)
+		if (text.data[i] == '\'')
+			quoted = !quoted;
+	return i;
+}
+
+void
+paste_wrap(struct buf *to, struct slice command, int used, int indent, int width)
+{
+	struct slice word;
+	bool first = true;
+	int columns;
+
+	while (command.len > 0) {
+		word = (struct slice){command.data, word_length(command)};
+		columns = text_width(word);
+		if (!first && width > 0 && used + 1 + columns + BREAK_COLUMNS > width) {
+			buf_printf(to, " \\\n%*s", indent, "");
+			used = indent;
+		} else if (!first) {
+			buf_putc(to, ' ');
+			used++;
+		}
+		buf_slice(to, word);
+		used += columns;
+		first = false;
+		command.data += word.len;
+		command.len -= word.len;
+		for (; command.len > 0 && command.data[0] == ' '; command.len--)
+			command.data++;
+	}
+}
+
+void
+paste_hint(const char *what, struct slice command)
+{
+	struct buf b = {0}, clean = {0};
+	struct output err;
+
+	out_init(&err, STDERR_FILENO);
+	text_neutralise(&clean, command, false);
+	buf_puts(&b, "hint: ");
+	paste_wrap(&b, buf_view(&clean), HINT_INDENT, HINT_INDENT, err.width);
+	if (what[0] != '\0' && err.width > 0 &&
+	    HINT_INDENT + text_width(buf_view(&clean)) + text_width(slice_of(what)) + NOTE_COLUMNS > err.width)
+		buf_printf(&b, "\n%*s(%s)", HINT_INDENT, "", what);
+	else if (what[0] != '\0')
+		buf_printf(&b, "   (%s)", what);
+	buf_putc(&b, '\n');
+	(void)fs_write_all(&fs_real, "stderr", STDERR_FILENO, buf_view(&b), NULL);
+	buf_clear(&clean);
+	buf_clear(&b);
+}
+
+void
+paste_end_hint(const char *home_option, const struct session *s)
+{
+	struct buf b = {0};
+
+	if (s->status == STATUS_FAILED)
+		paste_command(&b, "show", home_option, s->run_id, NULL);
+	else if (s->reason_code != NULL && reason_is_resumable(s->reason_code) &&
+	    s->resumed_as_run[0] == '\0')
+		paste_resume(&b, home_option, s);
+	if (b.len > 0)
+		paste_hint("", buf_view(&b));
+	buf_clear(&b);
+}

@@ -1,0 +1,26 @@
+/* Commands that are shown so that somebody pastes them. */
+#ifndef FLOWSUP_PASTE_H
+#define FLOWSUP_PASTE_H
+
+#include "flowsup/buf.h"
+#include "flowsup/store.h"
+
+/* Appends "flowsup VERB [--home DIR] RUN [OP]", quoted for a shell; home_option and op may be NULL. */
+void paste_command(struct buf *to, const char *verb, const char *home_option, const char *run_id,
+    const char *op);
+/* Appends the command that resumes a run, however it ended; without a word about its failures one
+ * with a failed operation would be refused. */
+void paste_resume(struct buf *to, const char *home_option, const struct session *s);
+/* A hint what to do about a run that is at its end, where there is something: to look at what failed,
+ * to resume what nobody has resumed. */
+void paste_end_hint(const char *home_option, const struct session *s);
+/*
+ * Appends a command of one line that begins in column `used`, wrapped between its words to at most
+ * `width` columns, so that what is pasted is still the command: a line that goes on ends in " \", the
+ * next one is indented by `indent`. A word that is wider than that stays whole; width 0: no wrapping.
+ */
+void paste_wrap(struct buf *to, struct slice command, int used, int indent, int width);
+/* `hint: COMMAND   (what)` on standard error; wrapped where that is a terminal. */
+void paste_hint(const char *what, struct slice command);
+
+#endif

@@ -1,0 +1,73 @@
+#include "plan.h"
+#include "problems.h"
+
+static const char *const kinds[] = {"run", "exec", "instruction"};
+
+static struct json *
+bytes(const char *text)
+{
+	return json_string_lossy(slice_of(text), NULL);
+}
+
+static struct json *
+operation_json(const struct flow *f, const struct flow_op *op)
+{
+	struct json *o = json_set(json_object(), "id", json_cstr(op->id)), *list;
+	const char *const *argument;
+	uint32_t i;
+
+	if (op->text != NULL)
+		o = json_set(o, kinds[op->kind], bytes(op->text));
+	if (op->argv != NULL) {
+		list = json_array();
+		for (argument = op->argv; *argument != NULL; argument++)
+			list = json_append(list, bytes(*argument));
+		o = json_set(o, kinds[op->kind], list);
+	}
+	if (op->item != NULL)
+		o = json_set(o, "item", bytes(op->item));
+	if (op->how->assignee != NULL)
+		o = json_set(o, "assignee", json_cstr(op->how->assignee));
+	list = json_array();
+	for (i = 0; i < op->nneeds; i++)
+		list = json_append(list, json_cstr(f->ops[op->needs[i].op].id));
+	return json_set(o, "needs", list);
+}
+
+static struct json *
+operations_json(const struct flow *f)
+{
+	struct json *list = json_array();
+	size_t i;
+
+	for (i = 0; i < f->nops; i++)
+		list = json_append(list, operation_json(f, &f->ops[f->order[i]]));
+	return list;
+}
+
+struct json *
+plan_of(const struct flow *f, struct json *o)
+{
+	o = json_set(o, "name", f->name != NULL ? bytes(f->name) : json_null());
+	o = json_set(o, "operations", json_uint(f->nops));
+	return json_set(o, "ops", operations_json(f));
+}
+
+struct json *
+plan_document(const struct flow *f, const char *file, const struct flow_diagnostics *d)
+{
+	struct json *o = json_set(json_object(), "file", bytes(file));
+
+	o = json_set(o, "valid", json_bool(f != NULL));
+	if (f != NULL)
+		o = plan_of(f, o);
+	return json_set(o, "problems", problems_json(d));
+}
+
+enum flow_graph_format
+plan_picture(const struct output *out, int64_t asked)
+{
+	if (asked == FLOW_GRAPH_TEXT && !(out->colour && out->unicode))
+		return FLOW_GRAPH_PLAIN;
+	return (enum flow_graph_format)asked;
+}

@@ -1,0 +1,31 @@
+/* Playbooks: flow documents that are found by name. */
+#ifndef FLOWSUP_PLAYBOOKS_H
+#define FLOWSUP_PLAYBOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "flowsup/err.h"
+
+/* ./.flowsup/playbooks, the user's configuration, the installed data: the first one wins. */
+enum { PLAYBOOK_PLACES = 3 };
+
+struct playbook {
+	char *name, *path;
+	bool hidden; /* one of the same name stands in a place before */
+};
+struct playbooks {
+	struct playbook *list; /* by name, then by place */
+	size_t count;
+	char *places[PLAYBOOK_PLACES]; /* NULL where there is none */
+};
+
+int playbooks_find(struct playbooks *out, struct err *e);
+void playbooks_clear(struct playbooks *p);
+/*
+ * The path of NAME.yaml or NAME.json, to be freed. ERR_NOTFOUND with the nearest name as a hint;
+ * ERR_AMBIGUOUS where both stand in one directory.
+ */
+int playbook_path(const char *name, char **out, struct err *e);
+
+#endif

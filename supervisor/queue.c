@@ -1,0 +1,411 @@
+/* Runs that wait: which may start, and what a poke means for a run. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon.h"
+#include "flowsup/fs.h"
+#include "flowsup/log.h"
+#include "seek.h"
+
+enum {
+	QUEUE_LOOKS = 1024,  /* jobs made by pokes or by one scan */
+	QUEUE_RESERVE = 64,  /* descriptors for everything else */
+	QUEUE_A_WORKER = 3,  /* pidfd, socket, heartbeat */
+	QUEUE_START_FDS = 16 /* for the moment of a start */
+};
+
+bool
+queue_has_room(uint64_t descriptors, uint64_t workers, uint64_t clients)
+{
+	return workers * QUEUE_A_WORKER + clients + QUEUE_RESERVE + QUEUE_START_FDS <= descriptors;
+}
+
+/* ---- Moves ---- */
+
+static void
+say_crashed(const struct job *j)
+{
+	log_line(LOG_WARNING, "run %s crashed: %s; to go on: flowsup resume %s", j->run_id,
+	    j->text != NULL ? j->text : reason_text(j->reason), j->run_id);
+}
+
+/* A worker that was asked to leave has written so itself, and its operations go on too. */
+static enum job_result
+ask_if_crashed(struct daemon *d, const char *run_id, struct err *e)
+{
+	struct session s;
+
+	if (session_read(d->store, run_id, &s, e) != 0)
+		return e->code == ERR_NOTFOUND ? JOB_DONE : JOB_FAILED;
+	if (s.status == STATUS_CRASHED && s.resumed_as_run[0] == '\0')
+		report_ask(d, run_id);
+	session_clear(&s);
+	return JOB_DONE;
+}
+
+/* A kill that could not write the row; what waits for the job is rejected as by one that could. */
+static void
+become_killed(struct job *j)
+{
+	j->to = STATUS_CANCELLED;
+	j->reason = "run.cancelled.killed";
+	free(j->text);
+	j->text = NULL;
+}
+
+static enum job_result
+move_job(struct daemon *d, struct job *j, struct err *e)
+{
+	bool moved = false;
+
+	if (j->to == STATUS_CRASHED && seek_is_killed(&d->home, j->run_id))
+		become_killed(j);
+	if (session_transition(d->store, j->run_id, j->to, j->reason, j->text, -1, &moved, e) != 0) {
+		/* Removed with its row: nothing is left to be recorded. */
+		return e->code == ERR_NOTFOUND ? JOB_DONE : JOB_FAILED;
+	}
+	if (!moved)
+		return j->to == STATUS_CRASHED ? ask_if_crashed(d, j->run_id, e) : JOB_DONE;
+	daemon_worked(d);
+	clients_tell_changed(d, j->run_id, status_word(j->to), j->reason);
+	if (j->to == STATUS_CRASHED) {
+		say_crashed(j);
+		if (d->options.only == NULL)
+			report_ask(d, j->run_id);
+		restart_consider(d, j->run_id);
+	}
+	if (j->to == STATUS_CANCELLED && control_end_job(d->store, j->run_id, e) != 0)
+		log_line(LOG_WARNING, "%s", e->msg);
+	if (status_is_terminal(j->to)) {
+		secrets_ended(d, j->run_id);
+		notify_look(d);
+	}
+	return JOB_DONE;
+}
+
+void
+queue_move(struct daemon *d, const char *run_id, enum run_status to, const char *reason,
+    const char *text, bool urgent)
+{
+	struct job *j = job_new(move_job, run_id, true);
+
+	if (j == NULL)
+		return;
+	j->to = to;
+	j->reason = reason;
+	if (text != NULL)
+		j->text = strdup(text);
+	jobs_add(d, j, urgent);
+}
+
+/* ---- Starting one ---- */
+
+static bool
+is_passing(int sys)
+{
+	return sys == EAGAIN || sys == ENOMEM || sys == EMFILE || sys == ENFILE;
+}
+
+static const char *
+passing_reason(int sys)
+{
+	return sys == EMFILE || sys == ENFILE ? "run.queued.descriptors" : "run.queued.new";
+}
+
+/* It stays in the queue, and the row says why. */
+static enum job_result
+leave_queued(struct daemon *d, const struct session *s, const char *reason, const char *text,
+    struct err *e)
+{
+	bool moved = false;
+
+	if (strcmp(s->reason_code, reason) == 0 &&
+	    strcmp(s->reason, text != NULL ? text : reason_text(reason)) == 0)
+		return JOB_DONE;
+	if (session_transition(d->store, s->run_id, STATUS_QUEUED, reason, text, -1, &moved, e) != 0)
+		return JOB_FAILED;
+	clients_tell_changed(d, s->run_id, status_word(STATUS_QUEUED), reason);
+	return JOB_DONE;
+}
+
+static enum job_result
+leave_behind(struct daemon *d, const struct session *s, const char *blocker, struct err *e)
+{
+	char text[sizeof("waits for the end of run ") + RUN_ID_TEXT];
+
+	snprintf(text, sizeof(text), "waits for the end of run %s", blocker);
+	return leave_queued(d, s, "run.queued.unique", text, e);
+}
+
+/* Under the run's lock. A row that cannot be written leaves everything as it was. */
+static enum job_result
+start_locked(struct daemon *d, const struct session *s, int run_fd, int *lock_fd, struct err *e)
+{
+	char place[PROC_PLACE_TEXT];
+	struct proc_failure failure;
+	bool moved = false;
+
+	proc_place_text(&d->here, place);
+	if (session_starting(d->store, s->run_id, place, &moved, e) != 0)
+		return JOB_FAILED;
+	if (!moved)
+		return JOB_DONE;
+	daemon_worked(d);
+	if (worker_start(d, s->run_id, run_fd, *lock_fd, &failure, e) == 0) {
+		fd_close(lock_fd);
+		watchdog_set(worker_find(d, s->run_id), s->policy);
+		worker_know(worker_find(d, s->run_id), s);
+		clients_tell_changed(d, s->run_id, status_word(STATUS_STARTING),
+		    "run.starting.forked");
+		return JOB_DONE;
+	}
+	if (is_passing(failure.sys)) {
+		log_line(LOG_WARNING, "run %s: its worker cannot be started now: %s", s->run_id,
+		    e->msg);
+		queue_move(d, s->run_id, STATUS_QUEUED, passing_reason(failure.sys), e->msg, true);
+		return JOB_LATER;
+	}
+	log_line(LOG_ERROR, "run %s: its worker cannot be started: %s", s->run_id, e->msg);
+	queue_move(d, s->run_id, STATUS_FAILED, "run.failed.start", e->msg, true);
+	return JOB_DONE;
+}
+
+/* The run has no directory that could be used: it can never start. */
+static enum job_result
+cannot_start(struct daemon *d, const struct session *s, const struct err *why)
+{
+	struct job *j;
+
+	if (is_passing(why->sys))
+		return JOB_LATER;
+	log_line(LOG_ERROR, "run %s: cannot be started: %s", s->run_id, why->msg);
+	/* By the moves of the table: only what was starting can have failed to. */
+	j = job_new(move_job, s->run_id, true);
+	if (j != NULL) {
+		j->to = STATUS_STARTING;
+		j->reason = "run.starting.forked";
+		jobs_add(d, j, false);
+		queue_move(d, s->run_id, STATUS_FAILED, "run.failed.start", why->msg, false);
+	}
+	return JOB_DONE;
+}
+
+static enum job_result
+start_run(struct daemon *d, const struct session *s, struct err *e)
+{
+	enum job_result result;
+	struct queue_standing standing;
+	struct err why = {0};
+	int run_fd, lock_fd;
+
+	/* The next one, or this one executed anew, scans the queue. */
+	if (d->phase == PHASE_STOPPING || d->phase == PHASE_RESTARTING)
+		return JOB_DONE;
+	if (secrets_lack(d, s))
+		return leave_queued(d, s, "run.queued.environment", NULL, e);
+	if (queue_standing(d->store, s, &standing, e) != 0)
+		return JOB_FAILED;
+	if (standing.blocker[0] != '\0')
+		return leave_behind(d, s, standing.blocker, e);
+	if (standing.no_slot)
+		return leave_queued(d, s, "run.queued.slot", NULL, e);
+	if (!queue_has_room(d->descriptors, d->workers.count, d->clients.count)) {
+		d->crowded = true;
+		return leave_queued(d, s, "run.queued.descriptors", NULL, e);
+	}
+	run_fd = rundir_open(&d->home, s->run_id, &why);
+	if (run_fd < 0)
+		return cannot_start(d, s, &why);
+	lock_fd = run_lock_take(run_fd, 0, &why);
+	if (lock_fd >= 0)
+		result = start_locked(d, s, run_fd, &lock_fd, e);
+	else if (why.code == ERR_BUSY)
+		result = JOB_LATER; /* a command is at it: `stop`, or `start --foreground` */
+	else
+		result = cannot_start(d, s, &why);
+	fd_close(&lock_fd);
+	fd_close(&run_fd);
+	return result;
+}
+
+/* ---- Looking ---- */
+
+static bool
+is_locked(const struct daemon *d, const char *run_id)
+{
+	struct err e = {0};
+	int run_fd = rundir_open(&d->home, run_id, &e);
+	bool held = false;
+
+	if (run_fd < 0 || run_lock_held(run_fd, &held, &e) != 0)
+		held = false;
+	fd_close(&run_fd);
+	return held;
+}
+
+/*
+ * A run that somebody else looks after: in the foreground of a command that is there, or of another
+ * host or pid namespace, where its worker may live whatever its lock says here.
+ */
+static bool
+is_left_alone(const struct daemon *d, const struct session *s)
+{
+	struct proc_place there;
+	bool other_boot;
+
+	if (json_is_true(json_get(s->policy, "foreground")) && is_locked(d, s->run_id))
+		return true;
+	return s->place[0] != '\0' && proc_place_parse(s->place, &there) &&
+	    !proc_place_is(&there, &d->here, &other_boot);
+}
+
+static enum job_result
+look_job(struct daemon *d, struct job *j, struct err *e)
+{
+	enum job_result result = JOB_DONE;
+	struct session s;
+	struct worker *w = worker_find(d, j->run_id);
+
+	if (w != NULL) {
+		worker_poke(w);
+		return JOB_DONE;
+	}
+	if (session_read(d->store, j->run_id, &s, e) != 0)
+		return e->code == ERR_NOTFOUND ? JOB_DONE : JOB_FAILED;
+	secrets_settle(d, &s);
+	if (is_left_alone(d, &s))
+		result = JOB_DONE;
+	else if (s.status == STATUS_QUEUED)
+		result = start_run(d, &s, e);
+	else if (!status_is_terminal(s.status))
+		result = adopt_run(d, &s, e);
+	session_clear(&s);
+	return result;
+}
+
+void
+queue_rest(struct daemon *d)
+{
+	/* In a crowd the next worker or client that leaves asks for the rest. */
+	if (d->more_queued && !d->crowded && d->phase == PHASE_WORKING &&
+	    TAILQ_EMPTY(&d->jobs.ordinary))
+		d->scan_wanted = true;
+}
+
+/*
+ * Somebody may have committed: perhaps a run whose command could not reach this supervisor. What was
+ * written is visible only after its fsync, so the look that follows counts, too.
+ */
+void
+queue_notice(struct daemon *d)
+{
+	if (store_was_touched(&d->home, &d->queue_mark))
+		d->queue_looks = 2;
+	if (d->queue_looks == 0)
+		return;
+	d->queue_looks--;
+	d->scan_wanted = true;
+}
+
+void
+queue_look(struct daemon *d, const char *run_id)
+{
+	struct worker *w = worker_find(d, run_id);
+
+	if (w != NULL)
+		worker_poke(w);
+	else if (jobs_has(&d->jobs, look_job, run_id))
+		jobs_wake_all(d);
+	else if (d->jobs.count >= QUEUE_LOOKS)
+		d->scan_wanted = true; /* bounded, and finds every run that waits */
+	else
+		jobs_add(d, job_new(look_job, run_id, true), false);
+}
+
+struct scan {
+	struct daemon *daemon;
+	int64_t found, most;
+};
+
+static void
+look_at(struct daemon *d, const char *run_id)
+{
+	if (worker_find(d, run_id) == NULL && !jobs_has(&d->jobs, look_job, run_id))
+		jobs_add(d, job_new(look_job, run_id, true), false);
+}
+
+static int
+on_live(void *arg, const struct session *s)
+{
+	look_at(arg, s->run_id);
+	return 0;
+}
+
+/* Of a crashed run that nobody resumed: something of it may run that no supervisor watches now. */
+static int
+on_crashed(void *arg, const struct session *s)
+{
+	const struct json *running = json_get(s->metadata, "running_operations");
+	struct scan *scan = arg;
+
+	if (s->resumed_as_run[0] == '\0' && (running == NULL || json_length(running) > 0))
+		report_ask(scan->daemon, s->run_id);
+	return 0;
+}
+
+static int
+on_startable(void *arg, const char *run_id)
+{
+	struct scan *scan = arg;
+
+	scan->found++;
+	look_at(scan->daemon, run_id);
+	return scan->found >= scan->most;
+}
+
+static const struct session_filter live = {
+    .statuses = {STATUS_STARTING, STATUS_RUNNING, STATUS_PAUSED},
+    .nstatuses = 3,
+    .oldest_first = true};
+
+static const struct session_filter crashed = {.statuses = {STATUS_CRASHED}, .nstatuses = 1};
+
+/* After a crowd only as many as fit now, and one more, which finds the crowd again. */
+static int64_t
+scan_limit(struct daemon *d)
+{
+	int64_t room = 0;
+
+	if (!d->crowded)
+		return QUEUE_LOOKS;
+	while (room < QUEUE_LOOKS - 1 &&
+	    queue_has_room(d->descriptors, d->workers.count + (uint64_t)room, d->clients.count))
+		room++;
+	d->crowded = false;
+	return room + 1;
+}
+
+enum job_result
+queue_scan(struct daemon *d, bool all, struct err *e)
+{
+	struct scan scan = {.daemon = d};
+
+	if (all && (session_list(d->store, &live, on_live, d, e) != 0 || restart_scan(d, e) != 0 ||
+		       session_list(d->store, &crashed, on_crashed, &scan, e) != 0))
+		return JOB_FAILED;
+	/* After it executed itself anew its commands are still its own. */
+	if (all && errands_count(d) == 0 && notice_lost(d->store, e) != 0)
+		return JOB_FAILED;
+	if (all)
+		notify_look(d);
+	scan.most = scan_limit(d);
+	if (queue_startable(d->store, on_startable, &scan, e) != 0)
+		return JOB_FAILED;
+	/* As many as were asked for: there may be more, for when these have been looked at. */
+	d->more_queued = scan.found >= scan.most;
+	return JOB_DONE;
+}

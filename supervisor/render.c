@@ -1,0 +1,131 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "flowsup/clock.h"
+#include "render.h"
+
+const char *
+render_member(const struct json *o, const char *name)
+{
+	const char *text = json_cstr_of(json_get(o, name));
+
+	return text == NULL ? "" : text;
+}
+
+double
+render_number(const struct json *o, const char *name, double otherwise)
+{
+	double d;
+
+	return json_double(json_get(o, name), &d) ? d : otherwise;
+}
+
+const char *
+render_seconds(double seconds, char *to)
+{
+	enum { MOST_YEARS = 200 };
+
+	if (!(seconds >= 0) || seconds > MOST_YEARS * 366.0 * 86400) {
+		to[0] = '\0';
+		return to;
+	}
+	/* Above ten seconds nobody reads fractions. */
+	if (seconds >= 10)
+		seconds = floor(seconds);
+	return duration_format((int64_t)(seconds * (double)NS_PER_S), to);
+}
+
+const char *
+render_progress(const struct json *o, char to[PROGRESS_TEXT])
+{
+	double total = render_number(o, "total", 0);
+
+	if (total > 0)
+		snprintf(to, PROGRESS_TEXT, "%.0f/%.0f", render_number(o, "done", 0), total);
+	else
+		strlcpy(to, "-", PROGRESS_TEXT);
+	return to;
+}
+
+const char *
+render_done(int64_t done, int64_t total, char to[PROGRESS_TEXT])
+{
+	if (total > 0)
+		snprintf(to, PROGRESS_TEXT, ", %lld of %lld done", (long long)done, (long long)total);
+	else
+		to[0] = '\0';
+	return to;
+}
+
+double
+render_age(const struct json *o, const char *name)
+{
+	double at = render_number(o, name, -1), now = (double)clock_wall_ns() / (double)NS_PER_S;
+
+	if (at <= 0)
+		return -1;
+	return now > at ? now - at : 0;
+}
+
+enum out_style
+render_status_style(const char *word)
+{
+	static const struct {
+		const char *word;
+		enum out_style style;
+	} table[] = {
+	    {"completed", OUT_GOOD}, {"failed", OUT_BAD},	{"crashed", OUT_BAD},
+	    {"timed_out", OUT_BAD},  {"running", OUT_BUSY},	{"starting", OUT_BUSY},
+	    {"paused", OUT_WARN},    {"cancelled", OUT_WARN},	{"interrupted", OUT_WARN},
+	    {"waiting", OUT_WARN},   {"skipped", OUT_DIM},	{"pending", OUT_DIM},
+	    {"queued", OUT_DIM},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (strcmp(table[i].word, word) == 0)
+			return table[i].style;
+	return OUT_PLAIN;
+}
+
+void
+render_status(const struct json *run, struct buf *to)
+{
+	const struct json *marks = json_get(run, "marks");
+	size_t i, n = json_length(marks);
+
+	buf_puts(to, render_member(run, "status"));
+	for (i = 0; i < n; i++)
+		buf_printf(to, "%s%s", i == 0 ? " (" : ", ", json_cstr_of(json_at(marks, i)));
+	if (n > 0)
+		buf_putc(to, ')');
+}
+
+void
+render_percent(double fraction, const char *text, struct buf *to)
+{
+	if (!(fraction >= 0) || fraction > 1)
+		return;
+	buf_printf(to, "%.0f%%", floor(fraction * 100));
+	if (text[0] != '\0')
+		buf_printf(to, ": %s", text);
+}
+
+void
+render_next(const struct json *run, struct buf *to)
+{
+	const char *status = render_member(run, "status");
+	const char *resume = render_member(run, "resume_command");
+	const char *answer = render_member(run, "answer_command");
+
+	if (resume[0] != '\0')
+		buf_puts(to, resume);
+	else if (answer[0] != '\0')
+		buf_puts(to, answer);
+	else if (render_member(run, "resumed_as")[0] != '\0')
+		buf_printf(to, "resumed as %s", render_member(run, "resumed_as"));
+	else if (strcmp(status, "queued") == 0 || strcmp(status, "paused") == 0 ||
+	    strcmp(render_member(run, "reason"), "run.running.storage") == 0)
+		buf_puts(to, render_member(run, "reason_text"));
+}

@@ -1,0 +1,701 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flowsup/provider.h"
+#include "resume_private.h"
+
+const char *
+resume_action_word(enum resume_action action)
+{
+	static const char *const words[] = {
+	    [RESUME_RUN] = "will run",
+	    [RESUME_REPLAY] = "replayed",
+	    [RESUME_KEEP_FAILED] = "stays failed",
+	    [RESUME_TAKE_OVER] = "taken over",
+	    [RESUME_SKIP] = "skipped",
+	    [RESUME_REFUSED] = "refused",
+	};
+
+	return words[action];
+}
+
+/* ---- Failures and rows ---- */
+
+void
+resume_fail(struct examining *x, int check, const char *op, const char *flag, const char *fmt, ...)
+{
+	struct buf text = {0};
+	struct json *one;
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	one = json_set(json_object(), "check", json_int(check));
+	one = json_set(one, "op", op != NULL ? json_cstr(op) : json_null());
+	one = json_set(one, "message",
+	    text.failed ? NULL : json_string_lossy(buf_view(&text), NULL));
+	one = json_set(one, "flag", flag != NULL ? json_cstr(flag) : json_null());
+	x->plan->failures = json_append(x->plan->failures, one);
+	x->failed = x->failed || x->plan->failures == NULL;
+	buf_clear(&text);
+}
+
+void
+resume_decide(struct examining *x, size_t i, enum resume_action action, const char *fmt, ...)
+{
+	struct resume_row *row = &x->plan->rows[i];
+	struct buf text = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	free(row->reason);
+	row->action = action;
+	row->reason = buf_steal(&text);
+	x->failed = x->failed || row->reason == NULL;
+}
+
+void
+resume_refuse(struct examining *x, size_t i, int check, const char *flag, const char *reason)
+{
+	x->plan->rows[i].check = check;
+	x->plan->rows[i].flag = flag;
+	resume_decide(x, i, RESUME_REFUSED, "%s", reason);
+	resume_fail(x, check, x->in->flow->ops[i].id, flag, "%s", reason);
+}
+
+/* ---- History ---- */
+
+static void
+add_line(struct examining *x, struct attempt_line *line)
+{
+	size_t i = line->op != NULL ? flow_find(x->in->flow, line->op) : SIZE_MAX;
+	struct history *h;
+
+	if (i == SIZE_MAX)
+		return;
+	h = &x->history[i];
+	if (line->kind == ATTEMPT_LINE_START) {
+		h->started = true;
+		h->end = NULL;
+		if (line->attempt > h->attempts)
+			h->attempts = line->attempt;
+	} else if (line->attempt >= h->attempts) {
+		h->end = line;
+	}
+}
+
+/* Member `name` of the line that the latest attempt's end wrote, or NULL. */
+static const struct json *
+end_member(struct examining *x, size_t i, const char *name)
+{
+	const struct json *line = NULL;
+
+	if (x->history[i].end == NULL)
+		return NULL;
+	line = attempt_line_json(x->history[i].end);
+	x->failed = x->failed || line == NULL;
+	return json_get(line, name);
+}
+
+static void
+read_history(struct examining *x)
+{
+	size_t i;
+
+	for (i = 0; i < x->in->attempts->nlines; i++)
+		add_line(x, &x->in->attempts->lines[i]);
+	for (i = 0; i < x->in->flow->nops; i++)
+		x->plan->rows[i].attempts = x->history[i].attempts;
+	for (i = 0; i < x->in->flow->nops; i++)
+		if (json_is_true(json_get(json_get(x->in->facts, x->in->flow->ops[i].id), "started")))
+			x->history[i].started = true;
+}
+
+/* ---- The run as a whole: checks 1 and 2, and what this version cannot carry on ---- */
+
+static void
+check_providers(struct examining *x)
+{
+	struct flow_diagnostics d = {0};
+	struct err e = {0};
+	size_t i;
+
+	if (flow_check_providers(x->in->flow, NULL, NULL, &d, &e) == 0)
+		goto out;
+	for (i = 0; i < d.count; i++)
+		if (!d.items[i].warning)
+			resume_fail(x, 2, NULL, NULL, "%s", d.items[i].message);
+	if (d.count == 0)
+		resume_fail(x, 2, NULL, NULL, "%s", e.msg);
+out:
+	flow_diagnostics_clear(&d);
+}
+
+static void
+check_entries_have_operations(struct examining *x)
+{
+	struct json_iter it = json_iterate(x->entries);
+	const struct json *entry;
+	struct slice id;
+
+	while (json_next(&it, &id, &entry)) {
+		const char *name = json_cstr_of(json_get(entry, "agent_id"));
+
+		if (name == NULL || flow_find(x->in->flow, name) == SIZE_MAX)
+			resume_fail(x, 2, NULL, NULL,
+			    "the checkpoint holds an outcome of \"%.*s\", which is not in its plan",
+			    (int)id.len, id.data);
+	}
+}
+
+/* Whether this run did, and not one that it was to take operations over from. */
+static bool
+started_any(const struct attempts *a)
+{
+	const struct json *line;
+	size_t i;
+
+	for (i = 0; i < a->nlines; i++) {
+		if (a->lines[i].kind == ATTEMPT_LINE_WORKER)
+			continue;
+		line = attempt_line_json(&a->lines[i]);
+		if (line == NULL || json_get(line, "run") == NULL)
+			return true;
+	}
+	return false;
+}
+
+/* False when there is nothing further to look at. */
+static bool
+check_whole(struct examining *x)
+{
+	const struct resume_input *in = x->in;
+
+	if (in->load_error != NULL) {
+		resume_fail(x, 1, NULL, NULL, "%s", in->load_error->msg);
+		return false;
+	}
+	if (in->flow == NULL) {
+		resume_fail(x, 2, NULL, NULL, "%s", in->flow_error->msg);
+		return false;
+	}
+	if (in->flow->nops == 0) {
+		resume_fail(x, 2, NULL, NULL, "the plan is empty");
+		return false;
+	}
+	if (in->report == NULL && in->load_error == NULL &&
+	    (started_any(in->attempts) || in->attempts->torn || in->attempts->damaged > 0)) {
+		resume_fail(x, 1, NULL, NULL,
+		    "there is no checkpoint, but %s shows that operations were started", RUN_ATTEMPTS);
+		return false;
+	}
+	return true;
+}
+
+/* ---- One operation with a recorded outcome ---- */
+
+static const char *
+failed_policy(const struct examining *x)
+{
+	const struct json *restart = json_get(json_get(x->in->state, "config"), "restart");
+	const char *policy = json_cstr_of(json_get(restart, "failed"));
+
+	if (x->in->flags.retry_failed)
+		return "retry";
+	if (x->in->flags.keep_failed)
+		return "keep";
+	return policy != NULL ? policy : "";
+}
+
+static bool
+may_repeat(const struct examining *x, size_t i)
+{
+	return x->in->flow->ops[i].how->idempotent || x->in->flags.rerun_in_flight;
+}
+
+static bool
+digest_matches(struct examining *x, const struct json *entry)
+{
+	const char *recorded = json_cstr_of(json_get(entry, "result_digest"));
+	const struct json *response = json_get(entry, "response");
+
+	if (json_get(entry, "result_digest") == NULL)
+		return true;
+	if (recorded == NULL || response == NULL)
+		return false;
+	/* Many say the same. Of values that are no text equal ones may be encoded in two ways. */
+	if ((json_text(x->digested).data == NULL || json_type(response) != JSON_STRING ||
+		!slice_eq(json_text(x->digested), json_text(response))) &&
+	    ckpt_digest(response, x->digest, NULL) != 0) {
+		x->digested = NULL;
+		x->failed = true;
+		return true;
+	}
+	x->digested = response;
+	return strcmp(recorded, x->digest) == 0;
+}
+
+const char *
+resume_fact(const struct examining *x, size_t i, const char *name)
+{
+	return json_cstr_of(json_get(json_get(x->in->facts, x->in->flow->ops[i].id), name));
+}
+
+/* Check 5. False when it was refused. */
+static bool
+check_response(struct examining *x, size_t i)
+{
+	if (!digest_matches(x, x->plan->rows[i].entry)) {
+		resume_refuse(x, i, 5, NULL,
+		    "its recorded response does not match its digest: edited or damaged");
+		return false;
+	}
+	if (resume_fact(x, i, "response") != NULL) {
+		resume_refuse(x, i, 5, NULL, resume_fact(x, i, "response"));
+		return false;
+	}
+	return true;
+}
+
+/* Its latest attempt outlived the worker, and was not ended by a command since. */
+static bool
+is_survivor(const struct examining *x, size_t i)
+{
+	const char *word = resume_fact(x, i, "survivor");
+
+	return word != NULL && strcmp(word, "stopped") != 0;
+}
+
+static void
+take_over(struct examining *x, size_t i)
+{
+	resume_decide(x, i, RESUME_TAKE_OVER, "%s", strcmp(resume_fact(x, i, "survivor"), "running") == 0
+		? "still runs" : "has ended without its worker");
+}
+
+/* A turn that was to take messages is done again, and nothing before it. False when there is none. */
+static bool
+decide_turn(struct examining *x, size_t i)
+{
+	int64_t turn = x->plan->rows[i].turn, recorded = 0;
+
+	if (turn == 0 || !check_response(x, i))
+		return turn != 0;
+	json_int64(json_get(x->plan->rows[i].entry, "attempts"), &recorded);
+	if ((int64_t)x->history[i].attempts > recorded && is_survivor(x, i))
+		take_over(x, i);
+	else if ((int64_t)x->history[i].attempts > recorded && !may_repeat(x, i))
+		resume_refuse(x, i, 7, "rerun-in-flight",
+		    "a further turn of it was started, left no outcome, and it is marked idempotent: false");
+	else
+		resume_decide(x, i, RESUME_REPLAY, "completed; turn %lld, for messages, runs again",
+		    (long long)turn);
+	return true;
+}
+
+/* What another try stands for is judged by that: it is neither run again nor a failure. */
+static bool
+decide_replaced(struct examining *x, size_t i)
+{
+	const struct flow *f = x->in->flow;
+	bool completed = slice_is(json_text(json_get(x->plan->rows[i].entry, "status")), "completed");
+
+	if (!flow_is_replaced(f, (uint32_t)i))
+		return false;
+	if (check_response(x, i))
+		resume_decide(x, i, completed ? RESUME_REPLAY : RESUME_KEEP_FAILED, "%s; %s stands for it",
+		    completed ? "completed" : "failed", f->ops[flow_final(f, (uint32_t)i)].id);
+	return true;
+}
+
+/* The first of what it needs that runs again, or that was skipped for what does; SIZE_MAX: none. */
+static size_t
+needs_rerun(const struct examining *x, size_t i)
+{
+	const struct flow_op *op = &x->in->flow->ops[i];
+	uint32_t n;
+
+	for (n = 0; n < op->nneeds; n++)
+		if (x->plan->rows[op->needs[n].op].renewed)
+			return op->needs[n].op;
+	return SIZE_MAX;
+}
+
+static void
+decide_failed(struct examining *x, size_t i)
+{
+	const char *policy = failed_policy(x);
+	const char *message = json_cstr_of(json_get(json_get(x->plan->rows[i].entry, "error"), "message"));
+
+	if (x->in->flags.retry_failed || x->in->flags.keep_failed)
+		x->plan->rows[i].lifted = x->in->flags.retry_failed ? "retry-failed" : "keep-failed";
+	if (strcmp(policy, "retry") == 0 && decide_turn(x, i))
+		return;
+	if (strcmp(policy, "retry") == 0) {
+		x->plan->rows[i].rerun = true;
+		resume_decide(x, i, RESUME_RUN, "failed (%s), runs again", message ? message : "no reason");
+	} else if (strcmp(policy, "keep") != 0 && needs_rerun(x, i) != SIZE_MAX) {
+		/* It failed at what is not to be any more; rerun_behind() looks whether it may. */
+		resume_decide(x, i, RESUME_RUN, "failed (%s)", message ? message : "no reason");
+	} else if (strcmp(policy, "keep") != 0) {
+		struct buf text = {0};
+
+		buf_printf(&text, "it failed: %s", message ? message : "no reason");
+		resume_refuse(x, i, 3, "retry-failed|keep-failed", buf_text(&text));
+		buf_clear(&text);
+	} else if (check_response(x, i)) {
+		resume_decide(x, i, RESUME_KEEP_FAILED, "failed (%s)", message ? message : "no reason");
+	}
+}
+
+static void
+decide_completed(struct examining *x, size_t i)
+{
+	const char *lost = resume_fact(x, i, "artifacts");
+	int64_t unverified = 0;
+
+	if (lost != NULL && !x->in->flags.accept_missing_artifacts) {
+		resume_refuse(x, i, 4, "accept-missing-artifacts", lost);
+	} else if (lost != NULL && !may_repeat(x, i)) {
+		resume_refuse(x, i, 7, "rerun-in-flight",
+		    "it lost its artifacts, completed already, and is marked idempotent: false");
+	} else if (lost != NULL) {
+		x->plan->rows[i].rerun = true;
+		x->plan->rows[i].lifted = "accept-missing-artifacts";
+		resume_decide(x, i, RESUME_RUN, "runs again: %s", lost);
+	} else if (!decide_turn(x, i) && check_response(x, i)) {
+		json_int64(json_get(json_get(x->in->facts, x->in->flow->ops[i].id), "unverified"),
+		    &unverified);
+		resume_decide(x, i, RESUME_REPLAY, "completed%s",
+		    unverified > 0 ? "; artifacts not verified (no digest was recorded)" : "");
+	}
+}
+
+/* ---- One without ---- */
+
+/* Its attempts ended by failures that are tried again: nothing is unknown, and the live run would
+ * have gone on in the same way. */
+static bool
+waits_for_retry(struct examining *x, size_t i)
+{
+	const struct history *h = &x->history[i];
+	const char *class = json_cstr_of(end_member(x, i, "class"));
+	int64_t code = 0;
+
+	if (class == NULL || strcmp(class, "completed") == 0 || strcmp(class, "cancelled") == 0)
+		return false;
+	json_int64(end_member(x, i, "code"), &code);
+	return flow_retry_applies(&x->in->flow->ops[i].how->retry, class, (int)code, h->attempts);
+}
+
+static const char *
+why_run_again(struct examining *x, size_t i)
+{
+	const char *class = json_cstr_of(end_member(x, i, "class"));
+
+	if (class == NULL && resume_fact(x, i, "survivor") != NULL && !is_survivor(x, i))
+		return "was ended by a stop";
+	if (class == NULL)
+		return "was in flight when its worker ended";
+	if (strcmp(class, "completed") == 0)
+		return "was executed, but its outcome was not saved";
+	if (strcmp(class, "cancelled") == 0)
+		return "was ended by a stop";
+	return waits_for_retry(x, i) ? "its next attempt was due"
+				     : "failed, but its outcome was not saved";
+}
+
+/* Whether a line that would tell of a start may be missing or unreadable. */
+static bool
+log_is_doubtful(const struct examining *x)
+{
+	return x->in->no_attempts || x->in->attempts->torn || x->in->attempts->damaged > 0;
+}
+
+/* Why it must not simply be started; false when it may. */
+static bool
+is_unknown(struct examining *x, size_t i, struct buf *why)
+{
+	const struct history *h = &x->history[i];
+
+	if (x->in->flow->ops[i].how->idempotent || (h->started && waits_for_retry(x, i)))
+		return false;
+	if (h->started)
+		buf_printf(why, "it %s, and is marked idempotent: false", why_run_again(x, i));
+	else if (x->in->no_attempts)
+		buf_printf(why, "there is no %s, so it may have been started; it is marked "
+				"idempotent: false", RUN_ATTEMPTS);
+	else if (log_is_doubtful(x))
+		buf_printf(why, "%s is damaged, so it may have been started; it is marked "
+				"idempotent: false", RUN_ATTEMPTS);
+	return h->started || log_is_doubtful(x);
+}
+
+static void
+decide_unfinished(struct examining *x, size_t i)
+{
+	struct buf why = {0};
+	bool unknown = is_unknown(x, i, &why);
+
+	if (is_survivor(x, i)) {
+		take_over(x, i);
+	} else if (resume_fact(x, i, "killed") != NULL) {
+		x->plan->rows[i].lifted = "retry-failed";
+		resume_decide(x, i, RESUME_RUN, "failed (ended by %s), runs again", resume_fact(x, i, "killed"));
+	} else if (unknown && !x->in->flags.rerun_in_flight) {
+		resume_refuse(x, i, 7, "rerun-in-flight", buf_text(&why));
+	} else if (unknown) {
+		x->plan->rows[i].lifted = "rerun-in-flight";
+		resume_decide(x, i, RESUME_RUN, "%s; it runs all the same", buf_text(&why));
+	} else if (x->history[i].started) {
+		resume_decide(x, i, RESUME_RUN, "%s", why_run_again(x, i));
+	} else {
+		resume_decide(x, i, RESUME_RUN, "not started yet");
+	}
+	buf_clear(&why);
+}
+
+/* ---- By request ---- */
+
+/* What was done already is done a second time, so only with leave where that matters. A failure has
+ * that leave: who names it wants it to run. False when nothing was done, or nothing asks for it. */
+static bool
+decide_again(struct examining *x, size_t i)
+{
+	const struct json *how = json_get(x->in->again, x->in->flow->ops[i].id);
+	const char *problem = json_cstr_of(json_get(how, "problem"));
+	const char *why = json_cstr_of(json_get(how, "why"));
+	bool failed = slice_is(json_text(json_get(x->plan->rows[i].entry, "status")), "failed");
+	struct resume_row *row = &x->plan->rows[i];
+	struct buf text = {0};
+
+	if (problem != NULL)
+		resume_refuse(x, i, 2, NULL, problem);
+	if (how == NULL || problem != NULL || (x->plan->rows[i].entry == NULL && !x->history[i].started))
+		return problem != NULL;
+	buf_printf(&text, "%s, it was started before, and it is marked idempotent: false", why);
+	if (!failed && !may_repeat(x, i) && !waits_for_retry(x, i)) {
+		resume_refuse(x, i, 7, "rerun-in-flight", buf_text(&text));
+	} else {
+		row->rerun = true;
+		row->lifted = json_cstr_of(json_get(how, "flag"));
+		resume_decide(x, i, RESUME_RUN, "%sruns again: %s",
+		    is_survivor(x, i) ? "is ended and " : "", why);
+	}
+	buf_clear(&text);
+	return true;
+}
+
+/* ---- What follows from the predecessors ---- */
+
+static enum flow_outcome
+outcome_of(enum resume_action action)
+{
+	return action == RESUME_REPLAY ? FLOW_COMPLETED
+	    : action == RESUME_KEEP_FAILED ? FLOW_FAILED : FLOW_SKIPPED;
+}
+
+/* An operation whose predecessor runs again has seen what is not to be any more. */
+static void
+rerun_behind(struct examining *x, size_t i)
+{
+	const struct flow_op *op = &x->in->flow->ops[i];
+	struct resume_row *row = &x->plan->rows[i];
+	size_t before = needs_rerun(x, i);
+
+	if ((x->plan->rows[i].entry == NULL && row->action != RESUME_TAKE_OVER) || row->rerun ||
+	    row->action == RESUME_REFUSED || before == SIZE_MAX)
+		return;
+	if (!may_repeat(x, i)) {
+		resume_refuse(x, i, 7, "rerun-in-flight",
+		    "what it needs runs again, and it is marked idempotent: false");
+		return;
+	}
+	row->rerun = x->plan->rows[i].entry != NULL;
+	row->lifted = op->how->idempotent ? NULL : "rerun-in-flight";
+	resume_decide(x, i, RESUME_RUN, "%sruns again, because %s does",
+	    row->action == RESUME_TAKE_OVER ? "is ended and " : "", x->in->flow->ops[before].id);
+}
+
+static void
+skip_behind(struct examining *x, size_t i)
+{
+	const struct flow_op *op = &x->in->flow->ops[i];
+	struct err e = {0};
+	uint32_t n;
+
+	if (x->plan->rows[i].action != RESUME_RUN)
+		return;
+	for (n = 0; n < op->nneeds; n++) {
+		const struct flow_edge *edge = &op->needs[n];
+		enum resume_action before = x->plan->rows[edge->op].action;
+		bool holds = true;
+
+		if (before == RESUME_RUN || before == RESUME_TAKE_OVER || before == RESUME_REFUSED)
+			continue;
+		if (flow_edge_holds(edge, outcome_of(before),
+		        json_get(x->plan->rows[edge->op].entry, "response"), &holds, &e) != 0)
+			x->failed = true;
+		if (holds)
+			continue;
+		resume_decide(x, i, RESUME_SKIP, "%s %s", x->in->flow->ops[edge->op].id,
+		    before == RESUME_SKIP ? "is skipped"
+			: before == RESUME_KEEP_FAILED ? "failed" : "does not lead here");
+		return;
+	}
+}
+
+/* ---- All of it ---- */
+
+static void
+decide_one(struct examining *x, size_t i)
+{
+	const char *status = json_cstr_of(json_get(x->plan->rows[i].entry, "status"));
+
+	x->plan->rows[i].had_outcome = status != NULL;
+	if (decide_again(x, i))
+		;
+	else if (status == NULL)
+		decide_unfinished(x, i);
+	else if (decide_replaced(x, i))
+		;
+	else if (strcmp(status, "completed") == 0)
+		decide_completed(x, i);
+	else
+		decide_failed(x, i);
+	rerun_behind(x, i);
+	skip_behind(x, i);
+	x->plan->rows[i].renewed = x->plan->rows[i].rerun || (x->plan->rows[i].entry == NULL &&
+	    x->plan->rows[i].action == RESUME_RUN && needs_rerun(x, i) != SIZE_MAX);
+	resume_check_environment(x, i);
+	resume_check_conversation(x, i);
+	resume_check_added(x, i);
+}
+
+/* NULL also of what was added and is pending. */
+static const struct json *
+outcome_entry(const struct examining *x, size_t i)
+{
+	const struct flow_grown *g = flow_grown(x->in->flow, (uint32_t)i);
+
+	if (g == NULL)
+		return json_get(x->entries, x->in->flow->ops[i].id);
+	return slice_is(json_text(json_get(g->entry, "status")), "pending") ? NULL : g->entry;
+}
+
+static void
+examine_operations(struct examining *x)
+{
+	const struct flow *f = x->in->flow;
+	struct err ignored = {0}, *e = &ignored;
+	size_t i;
+
+	x->entries = json_get(x->in->state, "ops");
+	for (i = 0; i < f->nops; i++) {
+		struct resume_row *row = &x->plan->rows[i];
+
+		row->entry = outcome_entry(x, i);
+		if (i < f->nplanned)
+			row->turn = resume_open_turn(x->in->state, f->ops[i].id, row->entry);
+	}
+	check_providers(x);
+	resume_check_withheld(x);
+	if (resume_judge_added(x->in, x->plan, e) != 0)
+		x->failed = true;
+	check_entries_have_operations(x);
+	read_history(x);
+	if (x->in->artifact_root_problem != NULL && !x->in->flags.accept_missing_artifacts)
+		resume_fail(x, 4, NULL, "accept-missing-artifacts", "%s", x->in->artifact_root_problem);
+	/* Predecessors first: what becomes of one decides what becomes of those behind it. */
+	for (i = 0; i < f->nops; i++)
+		decide_one(x, f->order[i]);
+	for (i = 0; i < f->nops; i++)
+		x->plan->counts[x->plan->rows[i].action]++;
+}
+
+static int
+allocate(struct examining *x, struct err *e)
+{
+	size_t n = x->in->flow->nops;
+
+	x->plan->rows = calloc(n + 1, sizeof(*x->plan->rows));
+	x->history = calloc(n + 1, sizeof(*x->history));
+	if (x->plan->rows == NULL || x->history == NULL)
+		return err_nomem(e);
+	x->plan->nrows = n;
+	return 0;
+}
+
+int
+resume_examine(const struct resume_input *in, struct resume_plan *out, struct err *e)
+{
+	struct resume_plan p = {
+	    .failures = json_array(), .added = json_array(), .dropped = json_array()};
+	struct examining x = {.in = in, .plan = &p};
+	int rc = 0;
+
+	x.failed = p.failures == NULL || p.added == NULL || p.dropped == NULL;
+	if (!x.failed && check_whole(&x)) {
+		rc = allocate(&x, e);
+		if (rc == 0)
+			examine_operations(&x);
+	}
+	if (rc == 0 && x.failed)
+		rc = err_nomem(e);
+	free(x.history);
+	if (rc == 0)
+		*out = p;
+	else
+		resume_plan_clear(&p);
+	return rc;
+}
+
+bool
+resume_is_accepted(const struct resume_plan *p)
+{
+	return json_length(p->failures) == 0;
+}
+
+void
+resume_plan_clear(struct resume_plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nrows; i++)
+		free(p->rows[i].reason);
+	free(p->rows);
+	json_unref(p->failures);
+	json_unref(p->dropped);
+	json_unref(p->added);
+	*p = (struct resume_plan){0};
+}
+
+/* ---- What goes on ---- */
+
+struct json *
+resume_attempts(const struct resume_input *in, const struct resume_plan *p)
+{
+	const struct json *before = json_get(json_get(in->state, "config"), "attempts"), *earlier;
+	struct json *counts = json_object();
+	const struct resume_row *row;
+	size_t i;
+
+	/* One that runs again by request begins anew, and so does what needs it. What this run did not
+	 * start has the count that it was given. */
+	for (i = 0; i < p->nrows; i++) {
+		row = &p->rows[i];
+		if ((row->action != RESUME_RUN || row->renewed) && row->action != RESUME_TAKE_OVER && row->turn == 0)
+			continue;
+		earlier = json_get(before, in->flow->ops[i].id);
+		if (row->attempts > 0)
+			counts = json_set(counts, in->flow->ops[i].id, json_uint(row->attempts));
+		else if (earlier != NULL)
+			counts = json_set(counts, in->flow->ops[i].id, json_ref(earlier));
+	}
+	return counts;
+}

@@ -1,0 +1,208 @@
+/* resume: what must hold beside the outcomes: variables, conversations, and whoever asked for more. */
+#include <string.h>
+
+#include "resume_private.h"
+
+/* ---- Environment: check 10 ---- */
+
+static bool
+has_name(char *const *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; list != NULL && *list != NULL; list++)
+		if (strncmp(*list, name, len) == 0 && (*list)[len] == '=')
+			return true;
+	return false;
+}
+
+static bool
+holds_text(const struct json *array, const char *text)
+{
+	struct json_iter it = json_iterate(array);
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		if (slice_is(json_text(one), text))
+			return true;
+	return false;
+}
+
+static bool
+is_given(const struct flow_how *how, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < how->nenv; i++)
+		if (how->env[i].value != NULL && strcmp(how->env[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static void
+check_name(struct examining *x, size_t i, const char *name)
+{
+	const struct resume_input *in = x->in;
+	struct buf text = {0};
+
+	if (has_name(in->recorded_environment, name) || holds_text(x->plan->added, name) ||
+	    holds_text(in->withheld, name))
+		return;
+	if (has_name(in->current_environment, name)) {
+		x->plan->added = json_append(x->plan->added, json_cstr(name));
+		x->failed = x->failed || x->plan->added == NULL;
+		return;
+	}
+	buf_printf(&text, "it requires the variable %s, which is not set", name);
+	resume_refuse(x, i, 10, NULL, buf_text(&text));
+	buf_clear(&text);
+}
+
+void
+resume_check_environment(struct examining *x, size_t i)
+{
+	const struct flow_how *how = x->in->flow->ops[i].how;
+	size_t n;
+
+	for (n = 0; n < how->nenv && x->plan->rows[i].action == RESUME_RUN; n++)
+		if (how->env[n].required && !is_given(how, how->env[n].name))
+			check_name(x, i, how->env[n].name);
+}
+
+static void
+name_last(struct examining *x, const struct json *name)
+{
+	size_t n = json_length(x->plan->failures);
+
+	if (n == 0)
+		return;
+	x->plan->failures = json_put(x->plan->failures, n - 1,
+	    json_set(json_ref(json_at(x->plan->failures, n - 1)), "name", json_ref(name)));
+	x->failed = x->failed || x->plan->failures == NULL;
+}
+
+/* Names without a value: check 12. */
+void
+resume_check_withheld(struct examining *x)
+{
+	struct json_iter it = json_iterate(x->in->withheld);
+	const struct json *one;
+
+	while (!x->in->values_come && json_next(&it, NULL, &one))
+		if (json_cstr_of(one) != NULL &&
+		    !has_name(x->in->current_environment, json_cstr_of(one))) {
+			resume_fail(x, 12, NULL, "without-env",
+			    "the variable %s is not set, and its value was kept out of files",
+			    json_cstr_of(one));
+			name_last(x, one);
+		}
+}
+
+/* ---- Conversations: checks 6 and 11 ---- */
+
+/* Whether a fork must leave it to the earlier run. What stands in a file of its own is copied by us. */
+static bool
+cannot_be_copied(const struct examining *x, size_t i, const struct json *conversation)
+{
+	const struct flow_role *role = x->in->flow->ops[i].how->role;
+	const struct json *can = role != NULL ? json_get(x->in->copying, role->name) : NULL;
+
+	return can != NULL && !json_is_true(can) && json_get(conversation, "store") == NULL &&
+	    json_get(conversation, "chat") == NULL;
+}
+
+/* Whether it holds a turn of i already, which went on in it alone. */
+static bool
+has_gone_on(const struct examining *x, size_t i, size_t from)
+{
+	const char *id = json_cstr_of(json_get(json_get(x->plan->rows[from].entry, "conversation"), "id"));
+
+	return x->in->copying != NULL && id != NULL &&
+	    slice_is(json_text(json_get(json_get(x->plan->rows[i].entry, "conversation"), "id")), id);
+}
+
+/* Why i cannot go on in the conversation in a recorded outcome; NULL: it can. */
+static const char *
+conversation_problem(const struct examining *x, size_t i, size_t from, int *check)
+{
+	const struct json *conversation = json_get(x->plan->rows[from].entry, "conversation");
+
+	*check = 6;
+	if (conversation == NULL)
+		return "none was recorded";
+	if (json_is_true(json_get(conversation, "tentative")))
+		return "no turn of it was acknowledged";
+	if (cannot_be_copied(x, i, conversation))
+		return "it is that of the earlier run, and its program cannot copy one";
+	*check = 11;
+	return resume_fact(x, from, "conversation");
+}
+
+/* A predecessor that runs again makes a conversation anew. */
+void
+resume_check_conversation(struct examining *x, size_t i)
+{
+	const struct flow *f = x->in->flow;
+	const char *inherit = f->ops[i].how->inherit_context, *why;
+	size_t from = inherit != NULL ? flow_find(f, inherit) : SIZE_MAX;
+	struct buf text = {0};
+	int check;
+
+	if (from == SIZE_MAX || x->plan->rows[i].action != RESUME_RUN ||
+	    (x->plan->rows[from].action != RESUME_REPLAY &&
+		x->plan->rows[from].action != RESUME_KEEP_FAILED))
+		return;
+	why = conversation_problem(x, i, from, &check);
+	if (why == NULL && has_gone_on(x, i, from)) {
+		buf_printf(&text, "%s; the conversation of %s has gone on since, and the copy has that too",
+		    x->plan->rows[i].reason, inherit);
+		resume_decide(x, i, RESUME_RUN, "%s", buf_text(&text));
+		buf_clear(&text);
+	}
+	/* What was added forks a conversation where there is one. */
+	if (why == NULL || (check == 6 && flow_grown(f, (uint32_t)i) != NULL))
+		return;
+	buf_printf(&text, "the conversation of %s cannot be continued: %s", inherit, why);
+	x->plan->rows[i].degraded = x->in->flags.allow_degraded_context;
+	if (x->plan->rows[i].degraded)
+		x->plan->rows[i].lifted = "allow-degraded-context";
+	if (x->plan->rows[i].degraded)
+		resume_decide(x, i, RESUME_RUN, "runs in a new conversation: %s", buf_text(&text));
+	else
+		resume_refuse(x, i, check, "allow-degraded-context", buf_text(&text));
+	buf_clear(&text);
+}
+
+/* ---- What was added: checks 8 and 9 ---- */
+
+/* Nobody can have asked who never ran. An emitter in flight may have: it runs again, and asks again. */
+static void
+check_emitter(struct examining *x, size_t i, const struct flow_grown *g)
+{
+	struct buf text = {0};
+
+	if (g->kind != FLOW_GROWN_RETRY || x->plan->rows[g->emitter].entry != NULL ||
+	    x->history[g->emitter].started)
+		return;
+	buf_printf(&text, "it replaces %s, which has no outcome and was never started",
+	    x->in->flow->ops[g->emitter].id);
+	resume_refuse(x, i, 9, NULL, buf_text(&text));
+	buf_clear(&text);
+}
+
+void
+resume_check_added(struct examining *x, size_t i)
+{
+	const struct flow_grown *g = flow_grown(x->in->flow, (uint32_t)i);
+	struct resume_row *row = &x->plan->rows[i];
+	struct buf why = {0};
+
+	if (g == NULL)
+		return;
+	row->emitter_runs_again = (g->parent != FLOW_NO_OP && x->plan->rows[g->parent].rerun) ||
+	    (g->emitter != FLOW_NO_OP && x->plan->rows[g->emitter].rerun);
+	check_emitter(x, i, g);
+	if (row->action == RESUME_RUN && resume_must_not_run(x->in, i, &why))
+		resume_refuse(x, i, 8, NULL, buf_text(&why));
+	buf_clear(&why);
+}

@@ -1,0 +1,356 @@
+/* What a resume must see for itself: artifacts, files of responses, durable marks of a start. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "flowsup/fs.h"
+#include "resume.h"
+
+struct gathering {
+	int run_fd, root_fd; /* root_fd -1: there is no artifact root */
+	bool all_ended;	     /* every operation that is recorded has its outcome */
+	struct json *facts;
+};
+
+static void
+set_fact(struct gathering *g, const char *op, const char *name, struct json *value)
+{
+	const struct json *old = json_get(g->facts, op);
+	struct json *of_op = old != NULL ? json_ref(old) : json_object();
+
+	g->facts = json_set(g->facts, op, json_set(of_op, name, value));
+}
+
+/* ---- Files with a digest ---- */
+
+/* A response's file is ours, and may lie in no directory of artifacts. */
+static int
+open_file(int dirfd, bool artifact, const char *path, struct stat *st, struct buf *why)
+{
+	const char *words = NULL;
+	int fd;
+
+	if (artifact) {
+		fd = fs_open_artifact(dirfd, path, st, &words);
+		if (fd < 0)
+			buf_puts(why, words);
+		return fd;
+	}
+	fd = openat(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, st) != 0)
+		buf_puts(why, errno == ENOENT ? "is not there" : strerror(errno));
+	else if (!S_ISREG(st->st_mode))
+		buf_puts(why, "is not a regular file");
+	else if (st->st_size == 0)
+		buf_puts(why, "is empty");
+	if (why->len > 0)
+		fd_close(&fd);
+	return fd;
+}
+
+/* 0 as recorded, 1 not (why says so), -1 error. size and digest may be NULL: not recorded. */
+static int
+compare_file(int dirfd, bool artifact, const char *path, const struct json *size, const char *digest,
+    struct buf *why, struct err *e)
+{
+	char now[CKPT_DIGEST_TEXT];
+	struct stat st;
+	uint64_t bytes = 0, recorded = 0;
+	int fd = open_file(dirfd, artifact, path, &st, why), rc = 1;
+
+	if (fd < 0)
+		return 1;
+	if (json_uint64(size, &recorded) && recorded != (uint64_t)st.st_size)
+		buf_printf(why, "has %lld bytes, recorded were %llu", (long long)st.st_size,
+		    (unsigned long long)recorded);
+	else if (digest != NULL && ckpt_digest_file(fd, now, &bytes, e) != 0)
+		rc = -1;
+	else if (digest != NULL && strcmp(now, digest) != 0)
+		buf_puts(why, "has changed since (its digest differs)");
+	else
+		rc = 0;
+	fd_close(&fd);
+	return rc;
+}
+
+/* ---- Artifacts: check 4 ---- */
+
+static const struct json *
+recorded_artifact(const struct json *entry, const char *path)
+{
+	struct json_iter it = json_iterate(json_get(entry, "artifacts"));
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		if (slice_is(json_text(json_get(one, "path")), path))
+			return one;
+	return NULL;
+}
+
+static int
+look_at_artifact(struct gathering *g, const char *op, const char *path, const struct json *entry,
+    int64_t *unverified, struct buf *problem, struct err *e)
+{
+	const struct json *recorded = recorded_artifact(entry, path);
+	const char *digest = json_cstr_of(json_get(recorded, "digest"));
+	struct buf name = {0}, why = {0};
+	int rc;
+
+	buf_printf(&name, "%s/%s", op, path);
+	rc = buf_ok(&name, e);
+	if (rc == 0 && g->root_fd < 0) {
+		buf_puts(&why, "is not there (no artifact root)");
+		rc = 1;
+	} else if (rc == 0) {
+		rc = compare_file(g->root_fd, true, buf_text(&name), json_get(recorded, "size"), digest,
+		    &why, e);
+	}
+	if (rc == 1 && problem->len == 0)
+		buf_printf(problem, "its artifact \"%s\" %s", path, buf_text(&why));
+	*unverified += rc == 0 && digest == NULL;
+	buf_clear(&name);
+	buf_clear(&why);
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+look_at_artifacts(struct gathering *g, const char *op, const struct json *contract,
+    const struct json *entry, struct err *e)
+{
+	const struct json *path;
+	struct json_iter it = json_iterate(contract);
+	struct buf problem = {0};
+	int64_t unverified = 0;
+	int rc = 0;
+
+	if (contract != NULL && json_type(contract) != JSON_ARRAY && json_type(contract) != JSON_NULL)
+		buf_puts(&problem, "its recorded list of artifacts cannot be read");
+	while (rc == 0 && json_next(&it, NULL, &path)) {
+		if (json_cstr_of(path) == NULL)
+			buf_puts(&problem, "its recorded list of artifacts cannot be read");
+		else
+			rc = look_at_artifact(g, op, json_cstr_of(path), entry, &unverified, &problem, e);
+	}
+	if (problem.len > 0)
+		set_fact(g, op, "artifacts", json_string_lossy(buf_view(&problem), NULL));
+	if (unverified > 0)
+		set_fact(g, op, "unverified", json_int(unverified));
+	buf_clear(&problem);
+	return rc;
+}
+
+/* ---- Responses that lie in a file ---- */
+
+static int
+look_at_response(struct gathering *g, const char *op, const struct json *entry, struct err *e)
+{
+	const struct json *response = json_get(entry, "response");
+	const char *file = json_cstr_of(json_get(response, "file"));
+	const char *digest = json_cstr_of(json_get(response, "digest"));
+	struct buf why = {0};
+	int rc;
+
+	/* By these two the worker knows one that it wrote; a JSON response may have a "file" too. */
+	if (file == NULL || digest == NULL || json_get(response, "size") == NULL ||
+	    strncmp(digest, CKPT_DIGEST_PREFIX, sizeof(CKPT_DIGEST_PREFIX) - 1) != 0)
+		return 0;
+	rc = compare_file(g->run_fd, false, file, json_get(response, "size"), digest, &why, e);
+	if (rc == 1)
+		set_fact(g, op, "response",
+		    json_printf("the file of its response (%s) %s", file, buf_text(&why)));
+	buf_clear(&why);
+	return rc < 0 ? -1 : 0;
+}
+
+/* ---- Marks: ops/<op>.<n>/started ---- */
+
+static void
+look_at_mark(struct gathering *g, int ops_fd, char *name)
+{
+	char path[NAME_MAX + sizeof("/started")];
+	char *dot = strrchr(name, '.');
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/started", name);
+	if (dot == NULL || dot == name || fstatat(ops_fd, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return;
+	*dot = '\0';
+	set_fact(g, name, "started", json_bool(true));
+}
+
+static int
+look_for_marks(struct gathering *g, struct err *e)
+{
+	int fd = openat(g->run_fd, RUN_OPS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct dirent *entry;
+	DIR *dir;
+	int rc;
+
+	if (fd < 0 && errno == ENOENT) /* nothing was started, or it came without */
+		return 0;
+	if (fd < 0)
+		return err_sys(e, ERR_IO, errno, "'%s'", RUN_OPS);
+	dir = fdopendir(fd);
+	if (dir == NULL) {
+		fd_close(&fd);
+		return err_sys(e, ERR_IO, errno, "'%s'", RUN_OPS);
+	}
+	while (errno = 0, (entry = readdir(dir)) != NULL)
+		if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
+			look_at_mark(g, fd, entry->d_name);
+	rc = errno != 0 ? err_sys(e, ERR_IO, errno, "'%s'", RUN_OPS) : 0;
+	closedir(dir);
+	return rc;
+}
+
+/* ---- Conversations: check 11 ---- */
+
+static const char *
+missing_place(const struct json *conversation)
+{
+	static const char *const members[] = {"home", "cwd", "store", "chat"};
+	const char *path;
+	size_t i;
+
+	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		path = json_cstr_of(json_get(conversation, members[i]));
+		if (path != NULL && access(path, F_OK) != 0)
+			return path;
+	}
+	return NULL;
+}
+
+static void
+look_at_conversation(struct gathering *g, const char *op, const struct json *entry)
+{
+	const char *missing = missing_place(json_get(entry, "conversation"));
+
+	if (missing != NULL)
+		set_fact(g, op, "conversation",
+		    json_printf("it is bound to '%s', which is not there", missing));
+}
+
+/* ---- All of it ---- */
+
+char *
+resume_artifact_root(const struct json *state, const char *run_path)
+{
+	const char *root = json_cstr_of(json_get(json_get(state, "config"), "artifact_root"));
+	struct buf path = {0};
+
+	if (root == NULL || root[0] != '/')
+		buf_printf(&path, "%s/", run_path);
+	buf_puts(&path, root != NULL ? root : RUN_ARTIFACTS);
+	return buf_steal(&path);
+}
+
+/* Relative to the run directory, or absolute. -1 when it is not there, with the reason in *problem
+ * unless none was recorded; e says when memory ran out. */
+static int
+open_root(int run_fd, const struct json *state, char **problem, struct err *e)
+{
+	const char *root = json_cstr_of(json_get(json_get(state, "config"), "artifact_root"));
+	int fd = openat(run_fd, root != NULL ? root : RUN_ARTIFACTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	*problem = NULL;
+	/* None was recorded and none is there: whether one is missed shows at each operation. */
+	if (fd < 0 && errno == ENOENT && root == NULL)
+		return -1;
+	if (fd < 0 && asprintf(problem, "the artifact root '%s' cannot be opened: %s",
+			  root != NULL ? root : RUN_ARTIFACTS, strerror(errno)) < 0) {
+		*problem = NULL;
+		err_nomem(e);
+	}
+	return fd;
+}
+
+static int
+look_at_entry(struct gathering *g, const char *op, const struct json *contract,
+    const struct json *entry, struct err *e)
+{
+	if (op == NULL || entry == NULL)
+		return 0;
+	if (look_at_response(g, op, entry, e) != 0)
+		return -1;
+	look_at_conversation(g, op, entry);
+	if (!slice_is(json_text(json_get(entry, "status")), "completed"))
+		return 0;
+	return look_at_artifacts(g, op, contract, entry, e);
+}
+
+static int
+look_at_operations(struct gathering *g, const struct json *state, struct err *e)
+{
+	const struct json *entries = json_get(state, "ops"), *planned;
+	struct json_iter it = json_iterate(json_get(state, "plan"));
+
+	while (json_next(&it, NULL, &planned)) {
+		const char *op = json_cstr_of(json_get(planned, "agent_id"));
+		const struct json *entry = op != NULL ? json_get(entries, op) : NULL;
+
+		g->all_ended = g->all_ended && entry != NULL;
+		if (look_at_entry(g, op, json_get(planned, "artifacts"), entry, e) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Added ones keep their contract in their entry, and their artifacts under their spawn_id. */
+static int
+look_at_added(struct gathering *g, const struct json *state, struct err *e)
+{
+	struct json_iter it = json_iterate(json_get(state, "spawned"));
+	const struct json *entry;
+
+	while (json_next(&it, NULL, &entry)) {
+		if (slice_is(json_text(json_get(entry, "status")), "pending"))
+			g->all_ended = false;
+		if (look_at_entry(g, json_cstr_of(json_get(entry, "spawn_id")),
+			json_get(entry, "artifacts_expected"), entry, e) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+resume_facts(int run_fd, const struct json *state, struct json **out, char **root_problem,
+    struct err *e)
+{
+	struct gathering g = {.run_fd = run_fd, .root_fd = -1, .all_ended = state != NULL,
+	    .facts = json_object()};
+	char *problem = NULL;
+	struct err why = {0};
+	int rc = 0;
+
+	if (state != NULL) {
+		g.root_fd = open_root(run_fd, state, &problem, &why);
+		if (why.code != ERR_NONE) {
+			rc = -1;
+			*e = why;
+		}
+		if (rc == 0)
+			rc = look_at_operations(&g, state, e);
+		if (rc == 0)
+			rc = look_at_added(&g, state, e);
+	}
+	/* A mark says that something was started which has no outcome. */
+	if (rc == 0 && !g.all_ended)
+		rc = look_for_marks(&g, e);
+	if (rc == 0 && g.facts == NULL)
+		rc = err_nomem(e);
+	fd_close(&g.root_fd);
+	if (rc == 0) {
+		*out = g.facts;
+		*root_problem = problem;
+	} else {
+		json_unref(g.facts);
+		free(problem);
+	}
+	return rc;
+}

@@ -1,0 +1,40 @@
+/* What the parts of a resume's examination share. They write nothing and start nothing. */
+#ifndef FLOWSUP_RESUME_PRIVATE_H
+#define FLOWSUP_RESUME_PRIVATE_H
+
+#include "resume.h"
+
+/* Of an operation, from its lines in attempts.log. */
+struct history {
+	unsigned attempts;	   /* highest number that was started */
+	bool started;		   /* any start line, or a durable mark */
+	struct attempt_line *end;  /* of the latest attempt, or NULL */
+};
+
+struct examining {
+	const struct resume_input *in;
+	struct resume_plan *plan;
+	struct history *history;
+	const struct json *entries; /* ops of the state */
+	const struct json *digested; /* the response that was looked at last, and its digest */
+	char digest[CKPT_DIGEST_TEXT];
+	bool failed;		    /* memory ran out */
+};
+
+/* A check that did not hold; op NULL: the run as a whole; flag: what lifts it, or NULL. */
+void resume_fail(struct examining *x, int check, const char *op, const char *flag, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+/* What becomes of operation i, and why. */
+void resume_decide(struct examining *x, size_t i, enum resume_action action, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void resume_refuse(struct examining *x, size_t i, int check, const char *flag, const char *reason);
+const char *resume_fact(const struct examining *x, size_t i, const char *name); /* NULL: nothing is known */
+
+/* ---- resume_conditions.c: what must hold beside the outcomes ---- */
+
+void resume_check_environment(struct examining *x, size_t i);
+void resume_check_withheld(struct examining *x);
+void resume_check_conversation(struct examining *x, size_t i);
+void resume_check_added(struct examining *x, size_t i);
+
+#endif

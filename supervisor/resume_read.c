@@ -1,0 +1,368 @@
+/* resume: what was recorded, and the examination of it. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "policy.h"
+#include "resuming.h"
+#include "roles.h"
+#include "seek.h"
+#include "withheld.h"
+
+extern char **environ;
+
+int
+resuming_take_session(struct resuming *r, struct err *e)
+{
+	const char *id = r->t->session.run_id;
+
+	r->is_run = true;
+	free(r->name);
+	free(r->label);
+	free(r->run_path);
+	fd_close(&r->run_fd);
+	r->label = r->run_path = NULL;
+	r->name = strdup(id);
+	if (r->name == NULL || asprintf(&r->label, "run %s", id) < 0 ||
+	    asprintf(&r->run_path, "%s/" HOME_RUNS "/%s", r->t->home.path, id) < 0)
+		return err_nomem(e);
+	r->run_fd = seek_rundir(&r->t->home, &r->t->session, e);
+	return r->run_fd >= 0 ? 0 : -1;
+}
+
+/* A directory that is no run of ours may lack what only this program writes. */
+static bool
+may_lack(const struct resuming *r, struct err *e)
+{
+	if (r->is_run || e->code != ERR_NOTFOUND)
+		return false;
+	err_clear(e);
+	return true;
+}
+
+static int
+read_document(struct resuming *r, struct err *e)
+{
+	return rundir_read_json(r->run_fd, RUN_FLOW, &r->document, e) == 0 || may_lack(r, e) ? 0 : -1;
+}
+
+static int
+read_launch(struct resuming *r, struct err *e)
+{
+	r->has_launch = launch_read(r->run_fd, &r->launch, e) == 0;
+	return r->has_launch || may_lack(r, e) ? 0 : -1;
+}
+
+/* Names of this program's own belong to one run. */
+static int
+take_environment(struct resuming *r, struct err *e)
+{
+	static const char ours[] = "FLOWSUP_", home[] = "FLOWSUP_HOME=";
+	size_t n = 0, kept = 0, i;
+
+	while (environ[n] != NULL)
+		n++;
+	r->environment = calloc(n + 1, sizeof(*r->environment));
+	if (r->environment == NULL)
+		return err_nomem(e);
+	for (i = 0; i < n; i++)
+		if (strncmp(environ[i], ours, strlen(ours)) != 0 ||
+		    strncmp(environ[i], home, strlen(home)) == 0)
+			r->environment[kept++] = environ[i];
+	return 0;
+}
+
+static int
+read_environment(struct resuming *r, struct err *e)
+{
+	if (environ_read(r->run_fd, &r->environment_block, &r->environment, e) == 0)
+		return 0;
+	return may_lack(r, e) ? take_environment(r, e) : -1;
+}
+
+static int
+read_attempts(struct resuming *r, struct err *e)
+{
+	r->has_attempts = r->is_run || faccessat(r->run_fd, RUN_ATTEMPTS, F_OK, 0) == 0;
+	return seek_attempts(r->run_fd, r->is_run && r->t->session.started_at > 0, &r->attempts, e);
+}
+
+/* An older form becomes the newest one in memory only; the file stays as it is. */
+static int
+migrate(struct resuming *r, struct err *e)
+{
+	struct err why = {0};
+
+	r->state = ckpt_migrate(r->state, r->report.format, &why);
+	if (r->state != NULL) {
+		r->state = roles_complete(r->state, e);
+		return r->state != NULL ? 0 : -1;
+	}
+	if (why.code == ERR_NOMEM)
+		return err_nomem(e);
+	r->load_failed = true;
+	r->load_error = why;
+	return 0;
+}
+
+/* A resumed run that died before its first base has what it was to start from. */
+static int
+load_carry(struct resuming *r, struct err *e)
+{
+	struct err why = {0};
+
+	if (rundir_read_json(r->run_fd, RUN_CARRY, &r->state, &why) != 0) {
+		if (why.code == ERR_NOTFOUND)
+			return 0;
+		*e = why;
+		return -1;
+	}
+	/* attempts.log says it as well, and what has become of it since. */
+	if (json_get(r->state, RUN_TAKEN_OVER) != NULL)
+		r->state = json_remove(r->state, slice_of(RUN_TAKEN_OVER));
+	return r->state != NULL ? 0 : err_nomem(e);
+}
+
+/* A refused checkpoint is an answer; that it cannot be read is none. */
+static int
+load_checkpoint(struct resuming *r, struct err *e)
+{
+	const struct ckpt_load_options o = {.lock_held = false};
+
+	if (ckpt_load(r->run_fd, &o, &r->state, &r->report, &r->load_error) == 0) {
+		r->has_checkpoint = true;
+		return migrate(r, e);
+	}
+	if (r->load_error.code == ERR_NOTFOUND) {
+		r->load_error = (struct err){0};
+		return load_carry(r, e);
+	}
+	if (r->load_error.code != ERR_CHECKPOINT) {
+		*e = r->load_error;
+		return -1;
+	}
+	r->has_checkpoint = r->load_failed = true;
+	return 0;
+}
+
+static struct json *
+replace_member(struct json *o, const char *name, const struct json *value)
+{
+	if (o == NULL || value == NULL)
+		return o;
+	return json_type(value) == JSON_OBJECT && json_length(value) == 0
+	    ? json_remove(o, slice_of(name))
+	    : json_set(o, name, json_ref(value));
+}
+
+static struct json *
+replace_policy(struct json *o, const struct json *notify, const struct json *restart)
+{
+	return replace_member(replace_member(o, "notify", notify), "restart", restart);
+}
+
+/* What this call says of notify and restart stands from now on in what is recorded. */
+/* The deadline of what goes on; the recorded one starts anew too. */
+static int
+apply_timeout(struct resuming *r, struct err *e)
+{
+	int64_t ns = cli_int(r->c, "timeout", 0);
+	struct json *value, *config;
+
+	if (ns <= 0)
+		return 0;
+	value = json_printf("%lld.%09llds", (long long)(ns / NS_PER_S), (long long)(ns % NS_PER_S));
+	if (value == NULL)
+		return err_nomem(e);
+	if (r->state != NULL && json_get(r->state, "config") != NULL) {
+		config = json_set(json_ref(json_get(r->state, "config")), "timeout", json_ref(value));
+		r->state = json_set(r->state, "config", config);
+		if (r->state == NULL)
+			err_nomem(e);
+	}
+	if (r->document != NULL) {
+		r->document = json_set(r->document, "timeout", json_ref(value));
+		if (r->document == NULL)
+			err_nomem(e);
+	}
+	json_unref(value);
+	return e->code == ERR_NOMEM ? -1 : 0;
+}
+
+static int
+apply_options(struct resuming *r, struct err *e)
+{
+	struct json *notify = NULL, *restart = NULL, *config = NULL;
+	const struct json *now = json_get(
+	    r->state != NULL ? json_get(r->state, "config") : r->document, "restart");
+	bool had_state = r->state != NULL, had_document = r->document != NULL;
+
+	if (policy_options(r->c, now, &notify, &restart, e) != 0)
+		return -1;
+	r->document = replace_policy(r->document, notify, restart);
+	if (had_state && json_get(r->state, "config") != NULL && (notify != NULL || restart != NULL)) {
+		config = replace_policy(json_ref(json_get(r->state, "config")), notify, restart);
+		r->state = json_set(r->state, "config", config);
+	}
+	json_unref(notify);
+	json_unref(restart);
+	return had_state == (r->state != NULL) && had_document == (r->document != NULL) ? 0
+											: err_nomem(e);
+}
+
+static int
+make_flow(struct resuming *r, struct err *e)
+{
+	struct err *why = &r->flow_error;
+	int rc = r->redefined_badly ? -1
+	    : r->state != NULL ? flow_from_state(r->state, &r->flow, why)
+			       : flow_from_document(r->document, &r->flow, why);
+
+	r->flow_failed = rc != 0;
+	if (rc != 0 && why->code == ERR_NOMEM)
+		return err_nomem(e);
+	return 0;
+}
+
+static int
+read_files(struct resuming *r, struct err *e)
+{
+	if (read_launch(r, e) == 0 && read_document(r, e) == 0 && read_environment(r, e) == 0 &&
+	    read_attempts(r, e) == 0)
+		return 0;
+	return r->is_run ? seek_damaged(&r->t->session, e) : -1;
+}
+
+bool
+resuming_goes_without(const struct cli *c, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < cli_count(c, "without-env"); i++)
+		if (strcmp(cli_nth(c, "without-env", i), name) == 0)
+			return true;
+	return false;
+}
+
+/* Those of the run that is resumed, less --without-env; then values that an older record holds, or
+ * this environment where there is no record. */
+static int
+read_withheld(struct resuming *r, struct err *e)
+{
+	struct json_iter it = json_iterate(r->launch.withheld);
+	const struct json *one;
+
+	r->asked = json_array();
+	while (json_next(&it, NULL, &one))
+		if (json_cstr_of(one) != NULL && !resuming_goes_without(r->c, json_cstr_of(one)))
+			r->asked = json_append(r->asked, json_ref(one));
+	r->withheld = r->by_policy ? json_array() : withheld_names(r->environment, e);
+	it = json_iterate(r->asked);
+	while (json_next(&it, NULL, &one))
+		r->withheld = json_append(r->withheld, json_ref(one));
+	return r->asked != NULL && r->withheld != NULL ? 0 : err_nomem(e);
+}
+
+int
+resuming_read(struct resuming *r, struct err *e)
+{
+	if (read_files(r, e) != 0 || read_withheld(r, e) != 0 || load_checkpoint(r, e) != 0)
+		return -1;
+	if (r->load_failed)
+		return 0;
+	if (!r->has_checkpoint && r->state == NULL && r->document == NULL)
+		return err_set(e, ERR_NOTFOUND, "there is no checkpoint in %s", r->label);
+	if (apply_options(r, e) != 0 || apply_timeout(r, e) != 0 || resuming_compare(r, e) != 0 || make_flow(r, e) != 0)
+		return -1;
+	/* From the plan alone: what is added to the graph later is no part of a document. */
+	if (r->document == NULL && r->flow != NULL) {
+		r->document = flow_as_document(r->flow);
+		if (r->document == NULL)
+			return err_nomem(e);
+	}
+	if (resume_facts(r->run_fd, r->state, &r->facts, &r->root_problem, e) != 0)
+		return -1;
+	return resuming_survivors(r, e);
+}
+
+static void
+read_flags(const struct cli *c, struct resume_flags *flags)
+{
+#define X(member, option, help, seldom) flags->member = cli_flag(c, option);
+	RESUME_FLAG_TABLE(X)
+#undef X
+}
+
+int
+resuming_examine(struct resuming *r, struct err *e)
+{
+	struct resume_input *in = &r->input;
+	bool grown;
+
+	*in = (struct resume_input){
+	    .state = r->load_failed ? NULL : r->state,
+	    .report = r->has_checkpoint ? &r->report : NULL,
+	    .load_error = r->load_failed ? &r->load_error : NULL,
+	    .flow = r->flow_failed ? NULL : r->flow,
+	    .flow_error = &r->flow_error,
+	    .attempts = &r->attempts,
+	    .no_attempts = !r->has_attempts,
+	    .facts = r->facts,
+	    .again = r->again,
+	    .artifact_root_problem = r->root_problem,
+	    .recorded_environment = r->environment,
+	    .current_environment = environ,
+	    .withheld = r->asked,
+	    .values_come = r->by_policy,
+	};
+	read_flags(r->c, &in->flags);
+	grown = in->flow != NULL && json_length(json_get(in->state, "spawned")) > 0;
+	if (in->flow != NULL && (grown || r->fork)) {
+		if (resuming_read_providers(r, e) != 0)
+			return -1;
+		in->settings = r->settings;
+		in->copying = r->fork ? r->copying : NULL;
+	}
+	return grown ? resuming_examine_grown(r, e) : resume_examine(in, &r->plan, e);
+}
+
+void
+resuming_forget(struct resuming *r)
+{
+	resume_plan_clear(&r->plan);
+	flow_free(r->flow);
+	json_unref(r->state);
+	json_unref(r->document);
+	json_unref(r->facts);
+	attempts_clear(&r->attempts);
+	r->flow = NULL;
+	r->state = r->document = r->facts = NULL;
+	r->input = (struct resume_input){0};
+}
+
+void
+resuming_clear(struct resuming *r)
+{
+	resuming_forget(r);
+	json_unref(r->changes);
+	json_unref(r->unreadable);
+	json_unref(r->again);
+	json_unref(r->kept);
+	json_unref(r->dropped);
+	json_unref(r->misfits);
+	json_unref(r->settings);
+	json_unref(r->copying);
+	launch_read_clear(&r->launch);
+	free(r->environment_block);
+	free(r->environment);
+	free(r->root_problem);
+	json_unref(r->asked);
+	json_unref(r->withheld);
+	free(r->run_path);
+	free(r->name);
+	free(r->label);
+	fd_close(&r->lock_fd);
+	fd_close(&r->run_fd);
+}

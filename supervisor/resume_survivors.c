@@ -1,0 +1,347 @@
+/*
+ * resume: what became of attempts whose worker is dead. One that still runs is taken over, and so is
+ * one whose end was written down; what is neither is unknown, and its operation's own rule decides.
+ * In a directory that is no run here nothing runs any more: the new run gets copies of what ended.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flowsup/clock.h"
+#include "flowsup/endops.h"
+#include "flowsup/exits.h"
+#include "flowsup/fs.h"
+#include "flowsup/provider.h"
+#include "resuming.h"
+
+enum {
+	END_WAIT_MS = 5000, /* for an end that has to be written down by now */
+	END_LOOK_MS = 20,
+	AFTER_LOOKS = 10,
+	KILLED_TEXT = 32
+};
+
+/* ---- Which attempts ---- */
+
+/* An operation's last start, where nobody has said its end. Ends of earlier attempts may stand behind it. */
+static const struct attempt *
+open_attempt(const struct attempts *all, const char *op)
+{
+	const struct json *last = NULL;
+	size_t i = all->nlines;
+
+	while (i-- > 0 && last == NULL)
+		if (all->lines[i].kind == ATTEMPT_LINE_START && strcmp(all->lines[i].op, op) == 0)
+			last = all->lines[i].json; /* which those without an end have */
+	for (i = 0; i < all->nopen && last != NULL; i++)
+		if (all->open[i].line == last)
+			return &all->open[i];
+	return NULL;
+}
+
+/* ---- How it is ---- */
+
+struct looking {
+	const struct resuming *r;
+	bool same_boot; /* numbers of processes mean something */
+	unsigned after; /* further looks once nothing waits to be reaped any more */
+};
+
+int
+resuming_open_ops(const struct resuming *r, const struct attempt *a)
+{
+	int run_fd = a->run != NULL && r->has_home ? rundir_open(&r->t->home, a->run, NULL)
+				    : fcntl(r->run_fd, F_DUPFD_CLOEXEC, 0);
+	int fd = run_fd < 0 ? -1
+			    : openat(run_fd, RUN_OPS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	fd_close(&run_fd);
+	return fd;
+}
+
+/* "running", "ended", "stopped" (by a command: it counts as without an outcome), or NULL. */
+static const char *
+state_of(const struct looking *l, const struct attempt *a)
+{
+	char dir[ATTEMPT_DIR_TEXT], class[STOP_CLASS_TEXT] = "";
+	struct exit_record end;
+	int ops_fd = resuming_open_ops(l->r, a);
+	bool ended;
+
+	if (ops_fd < 0)
+		return NULL;
+	attempt_dir(a->op, a->attempt, dir);
+	ended = exit_record_read(ops_fd, dir, a->id, &end, NULL) == 0;
+	if (stop_record_read(ops_fd, dir, a->id, class, NULL) != 0)
+		class[0] = '\0';
+	fd_close(&ops_fd);
+	if (!ended && l->same_boot && proc_is_alive(a->id))
+		return "running";
+	if (strcmp(class, "cancelled") == 0)
+		return "stopped";
+	/* Ended for a limit: so much is known, whoever saw it end. */
+	return ended || class[0] != '\0' ? "ended" : NULL;
+}
+
+/* By a signal that no command sent: it has no outcome of its own making. False: not known. */
+static bool
+was_killed(const struct resuming *r, const struct attempt *a, char by[KILLED_TEXT])
+{
+	char dir[ATTEMPT_DIR_TEXT], class[STOP_CLASS_TEXT];
+	struct exit_record end;
+	int ops_fd = resuming_open_ops(r, a);
+	bool killed;
+
+	if (ops_fd < 0)
+		return false;
+	attempt_dir(a->op, a->attempt, dir);
+	killed = exit_record_read(ops_fd, dir, a->id, &end, NULL) == 0 && end.end.known &&
+	    end.end.signaled && stop_record_read(ops_fd, dir, a->id, class, NULL) != 0;
+	if (killed)
+		snprintf(by, KILLED_TEXT, "%s", proc_signal_name(end.end.code));
+	fd_close(&ops_fd);
+	return killed;
+}
+
+/* Whether its end will still be written down: it waits to be reaped, or a supervisor has not said yet
+ * what it found when the worker died. */
+static bool
+waits_to_be_reaped(const struct looking *l, const struct attempt *a)
+{
+	struct proc_id now;
+
+	return l->same_boot && state_of(l, a) == NULL && proc_identify(a->id.pid, &now, NULL) == 0 &&
+	    now.start_ticks == a->id.start_ticks;
+}
+
+static bool
+is_awaited(struct looking *l, const struct attempt *a, bool reported)
+{
+	if (!l->same_boot || state_of(l, a) != NULL)
+		return false;
+	if (waits_to_be_reaped(l, a)) {
+		l->after = AFTER_LOOKS;
+		return true;
+	}
+	return !reported && proc_is_alive(a->reaper);
+}
+
+/* Of what is no run here nobody reports. */
+static bool
+is_reported(const struct resuming *r)
+{
+	return !r->is_run || json_get(r->t->session.metadata, "running_operations") != NULL;
+}
+
+static bool
+any_awaited(struct looking *l)
+{
+	const struct attempts *all = &l->r->attempts;
+	bool reported = is_reported(l->r), any = false;
+	size_t i;
+
+	for (i = 0; i < all->nopen && !any; i++)
+		any = is_awaited(l, &all->open[i], reported);
+	/* What has just been reaped is written down in a moment. */
+	return any || (l->after > 0 && l->after-- > 0);
+}
+
+/* Whoever has to write its end down lives, and has not come to it: to call it unknown would run it again
+ * although the end is known. */
+static int
+check_written(const struct looking *l, struct err *e)
+{
+	const struct attempts *all = &l->r->attempts;
+	const struct attempt *a;
+	size_t i;
+
+	for (i = 0; i < all->nopen; i++) {
+		a = &all->open[i];
+		if (!waits_to_be_reaped(l, a) || !proc_is_alive(a->reaper))
+			continue;
+		err_set(e, ERR_BUSY, "operation %s (process %d) has ended, and process %d has not yet "
+		    "written down how", a->op, (int)a->id.pid, (int)a->reaper.pid);
+		return err_hint(e, "flowsup resume %s   # again", l->r->t->session.run_id);
+	}
+	return 0;
+}
+
+/* With the run's lock: nothing new is started meanwhile. */
+static int
+await_ends(struct looking *l, struct err *e)
+{
+	int64_t until = clock_monotonic_ns() + END_WAIT_MS * NS_PER_MS;
+
+	while (any_awaited(l) && clock_monotonic_ns() < until) {
+		usleep(END_LOOK_MS * 1000);
+		if (!is_reported(l->r) && target_reload(l->r->t, e) != 0)
+			return -1;
+	}
+	return check_written(l, e);
+}
+
+/* ---- An agent's final record ---- */
+
+static int
+open_output(const struct resuming *r, const struct attempt *a)
+{
+	char dir[ATTEMPT_DIR_TEXT], name[ATTEMPT_DIR_TEXT + 8];
+	int ops_fd = resuming_open_ops(r, a), fd;
+
+	snprintf(name, sizeof(name), "%s.out", attempt_dir(a->op, a->attempt, dir));
+	fd = ops_fd < 0 ? -1 : openat(ops_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	fd_close(&ops_fd);
+	return fd;
+}
+
+/* Whether its output is complete: then how its process ended does not matter. */
+static bool
+has_final_record(const struct resuming *r, const struct attempt *a)
+{
+	size_t i = flow_find(r->flow, a->op);
+	struct provider_search search;
+	struct provider *p = NULL;
+	struct provider_reading *reading = NULL;
+	struct err e = {0};
+	bool ended = false;
+	int fd;
+
+	if (i == SIZE_MAX || r->flow->ops[i].kind != FLOW_INSTRUCTION ||
+	    provider_search_init(&search, r->environment, &e) != 0)
+		return false;
+	fd = open_output(r, a);
+	if (fd >= 0 && provider_load(&search, r->flow->ops[i].how->role->provider, &p, &e) == 0 &&
+	    provider_reading_new(p, NULL, NULL, &reading, &e) == 0 && provider_reading_feed_file(reading, fd, &e) == 0)
+		ended = provider_reading_ended(reading);
+	provider_reading_free(reading);
+	provider_free(p);
+	provider_search_clear(&search);
+	fd_close(&fd);
+	return ended;
+}
+
+/* ---- As facts ---- */
+
+/* The run whose directory the new one's worker finds its files in. */
+static const char *
+run_of(const struct resuming *r, const struct attempt *a)
+{
+	return !r->is_run ? r->new_run : a->run != NULL ? a->run : r->t->session.run_id;
+}
+
+/* state NULL: nobody knows how it ended. */
+static int
+add_fact(struct resuming *r, const struct attempt *a, const char *state, struct err *e)
+{
+	const struct json *old = json_get(r->facts, a->op);
+	struct json *of_op = old != NULL ? json_ref(old) : json_object();
+	struct json *line = json_set(json_ref(a->line), "run", json_cstr(run_of(r, a)));
+
+	if (state != NULL)
+		of_op = json_set(of_op, "survivor", json_cstr(state));
+	if (state != NULL && strcmp(state, "ended") == 0)
+		line = json_set(line, "ended", json_bool(true));
+	of_op = json_set(of_op, state != NULL ? "start" : "interrupted", line);
+	r->facts = json_set(r->facts, a->op, of_op);
+	return r->facts != NULL ? 0 : err_nomem(e);
+}
+
+static int
+add_killed(struct resuming *r, const char *op, const char *by, struct err *e)
+{
+	struct json *of_op = json_set(json_ref(json_get(r->facts, op)), "killed", json_cstr(by));
+
+	r->facts = json_set(r->facts, op, of_op);
+	return r->facts != NULL ? 0 : err_nomem(e);
+}
+
+static int
+add_survivor(struct resuming *r, const struct looking *l, const struct attempt *a, struct err *e)
+{
+	const char *state = state_of(l, a);
+	char by[KILLED_TEXT];
+
+	if (state == NULL && has_final_record(r, a))
+		state = "ended";
+	/* Taking a failure over and trying it again is one step where the failure is to be tried again. */
+	if (state != NULL && strcmp(state, "ended") == 0 && cli_flag(r->c, "retry-failed") &&
+	    was_killed(r, a, by) && !has_final_record(r, a)) {
+		if (add_killed(r, a->op, by, e) != 0)
+			return -1;
+		state = NULL;
+	}
+	/* A conversation that was interrupted goes on in the run's own directory alone. */
+	return state == NULL && !r->is_run ? 0 : add_fact(r, a, state, e);
+}
+
+int
+resuming_survivors(struct resuming *r, struct err *e)
+{
+	struct looking l = {.r = r};
+	const struct attempt *a;
+	bool here, other_boot;
+	size_t i;
+
+	if (r->flow == NULL || r->attempts.nopen == 0)
+		return 0;
+	if (endops_is_here(&r->attempts, &here, &other_boot, e) != 0 ||
+	    (!r->is_run && run_id_make(r->new_run, e) != 0))
+		return -1;
+	l.same_boot = here && !other_boot;
+	if ((r->lock_fd >= 0 || !r->is_run) && await_ends(&l, e) != 0)
+		return -1;
+	for (i = 0; i < r->attempts.nopen; i++) {
+		a = &r->attempts.open[i];
+		if (open_attempt(&r->attempts, a->op) == a && add_survivor(r, &l, a, e) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- The new run's attempts.log ---- */
+
+static void
+add_line(struct buf *to, const struct json *line)
+{
+	json_write(to, line);
+	buf_putc(to, '\n');
+}
+
+int
+resuming_taken_lines(const struct resuming *r, struct buf *to, struct err *e)
+{
+	struct attempt_line *place = attempts_worker_line(&r->attempts);
+	struct json *line;
+	size_t i;
+
+	for (i = 0; i < r->plan.nrows; i++) {
+		if (r->plan.rows[i].action != RESUME_TAKE_OVER)
+			continue;
+		if (to->len == 0 && place != NULL)
+			add_line(to, attempt_line_json(place));
+		/* What it rendered is marked in the state that goes with this. */
+		line = json_ref(json_get(json_get(r->facts, r->flow->ops[i].id), "start"));
+		if (json_get(line, "messages") != NULL)
+			line = json_remove(line, slice_of("messages"));
+		if (json_get(line, "more") != NULL)
+			line = json_remove(line, slice_of("more"));
+		if (line == NULL)
+			return err_nomem(e);
+		add_line(to, line);
+		json_unref(line);
+	}
+	return buf_ok(to, e);
+}
+
+bool
+resuming_spares(void *arg, const struct attempt *a)
+{
+	const struct resuming *r = arg;
+	size_t i = flow_find(r->flow, a->op);
+	const struct json *of_op = json_get(r->facts, a->op);
+
+	if (i == SIZE_MAX || r->plan.rows[i].action != RESUME_TAKE_OVER)
+		return false;
+	return r->flow->ops[i].how->leave || slice_is(json_text(json_get(of_op, "survivor")), "running");
+}

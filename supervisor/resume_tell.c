@@ -1,0 +1,394 @@
+/* resume: what is said before, instead of and about it. */
+#include <string.h>
+
+#include "resuming.h"
+#include "view.h"
+
+enum { REASON_COLUMN = 12 };
+
+void
+resuming_tell_report(const struct resuming *r)
+{
+	struct buf line = {0};
+
+	if (!r->has_checkpoint || r->report.status == CKPT_CLEAN)
+		return;
+	ckpt_report_line(&r->report, &line);
+	cli_note("%s: %s", r->label, buf_text(&line));
+	buf_clear(&line);
+}
+
+/* ---- The commands that would lift refusals ---- */
+
+static const struct {
+	const char *flag; /* as failures name it */
+	const char *option, *words;
+} lifts[] = {
+    {"retry-failed|keep-failed", "retry-failed", " --retry-failed or --keep-failed"},
+    {"rerun-in-flight", "rerun-in-flight", " --rerun-in-flight"},
+    {"accept-missing-artifacts", "accept-missing-artifacts", " --accept-missing-artifacts"},
+    {"allow-degraded-context", "allow-degraded-context", " --allow-degraded-context"},
+    {"drop-respawned", "drop-respawned", " --drop-respawned"},
+};
+/* Flags that no refusal asks for, and that are given again all the same. */
+static const char *const kept_words[] = {"keep-failed", "rerun-changed", "take-over"};
+enum { KEPT_WORDS = sizeof(kept_words) / sizeof(kept_words[0]) };
+enum { LIFTS = sizeof(lifts) / sizeof(lifts[0]) };
+
+#define WITHOUT "without-env" /* is given with a name */
+
+static const char *
+lift_words(const char *flag)
+{
+	size_t i;
+
+	for (i = 0; flag != NULL && i < LIFTS; i++)
+		if (strcmp(lifts[i].flag, flag) == 0)
+			return lifts[i].words;
+	return NULL;
+}
+
+static void
+add_home(const struct resuming *r, struct buf *to)
+{
+	if (r->c->home != NULL) {
+		buf_puts(to, " --home ");
+		view_shell_word(to, r->c->home);
+	}
+}
+
+static void
+base_command(const struct resuming *r, struct buf *to)
+{
+	size_t i;
+
+	buf_puts(to, r->fork ? "flowsup fork " : "flowsup resume ");
+	view_shell_word(to, r->name);
+	for (i = 0; r->fork && i < cli_count(r->c, "from"); i++) {
+		buf_puts(to, " --from ");
+		view_shell_word(to, cli_nth(r->c, "from", i));
+	}
+	add_home(r, to);
+}
+
+/* fork has not all of them. */
+static bool
+is_given(const struct resuming *r, const char *flag)
+{
+	return !(r->fork && strcmp(flag, "take-over") == 0) && cli_flag(r->c, flag);
+}
+
+static void
+add_without(struct buf *to, const char *name)
+{
+	buf_puts(to, " --" WITHOUT " ");
+	view_shell_word(to, name);
+}
+
+/* What was given already must be given again; but for what the words to come say. */
+static void
+add_given(const struct resuming *r, const char *words, struct buf *to)
+{
+	size_t i;
+
+	for (i = 0; i < KEPT_WORDS; i++)
+		if (is_given(r, kept_words[i]) && (words == NULL || strstr(words, kept_words[i]) == NULL))
+			buf_printf(to, " --%s", kept_words[i]);
+	for (i = 0; i < LIFTS; i++)
+		if (cli_flag(r->c, lifts[i].option) && (words == NULL || strstr(words, lifts[i].option) == NULL))
+			buf_printf(to, " --%s", lifts[i].option);
+	for (i = 0; i < cli_count(r->c, WITHOUT); i++)
+		add_without(to, cli_nth(r->c, WITHOUT, i));
+}
+
+/* Of one failure; false when nothing lifts it. */
+static bool
+command_of(const struct resuming *r, const struct json *failure, struct buf *to)
+{
+	const char *words = lift_words(json_cstr_of(json_get(failure, "flag")));
+	const char *name = json_cstr_of(json_get(failure, "name"));
+
+	if (words == NULL && name == NULL)
+		return false;
+	base_command(r, to);
+	add_given(r, words, to);
+	if (words != NULL)
+		buf_puts(to, words);
+	else
+		add_without(to, name);
+	return true;
+}
+
+static bool
+any_failure_has(const struct resuming *r, const char *flag)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		if (slice_is(json_text(json_get(one, "flag")), flag))
+			return true;
+	return false;
+}
+
+static bool
+all_can_be_lifted(const struct resuming *r)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		if (lift_words(json_cstr_of(json_get(one, "flag"))) == NULL && json_get(one, "name") == NULL)
+			return false;
+	return true;
+}
+
+/* The command that lifts all of them at once; where there is none, the one that begins anew. */
+static void
+whole_command(const struct resuming *r, struct buf *to)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	const struct json *one;
+	size_t i;
+
+	if (!all_can_be_lifted(r) && r->is_run) {
+		buf_puts(to, "flowsup rerun ");
+		view_shell_word(to, r->name);
+		add_home(r, to);
+		buf_puts(to, "   # no option lifts all of this: from the beginning");
+		return;
+	}
+	base_command(r, to);
+	if (!all_can_be_lifted(r)) {
+		buf_puts(to, " --dry-run");
+		return;
+	}
+	add_given(r, NULL, to);
+	for (i = 0; i < LIFTS; i++)
+		if (!cli_flag(r->c, lifts[i].option) && any_failure_has(r, lifts[i].flag))
+			buf_printf(to, " --%s", lifts[i].option);
+	while (json_next(&it, NULL, &one))
+		if (json_get(one, "name") != NULL)
+			add_without(to, json_cstr_of(json_get(one, "name")));
+}
+
+static void
+tell_failures(const struct resuming *r)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	struct buf command = {0};
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one)) {
+		const char *op = json_cstr_of(json_get(one, "op"));
+		const char *message = json_cstr_of(json_get(one, "message"));
+		bool lifted;
+
+		buf_reset(&command);
+		lifted = command_of(r, one, &command);
+		cli_note("%s%s%s%s%s%s", op != NULL ? "operation " : "", op != NULL ? op : "",
+		    op != NULL ? ": " : "", message != NULL ? message : "",
+		    lifted ? "; lifted by: " : "", lifted ? buf_text(&command) : "");
+	}
+	buf_clear(&command);
+}
+
+/* ---- What a flag costs ---- */
+
+static void
+tell_loss(const struct resuming *r, size_t i)
+{
+	const struct resume_row *row = &r->plan.rows[i];
+
+	cli_note("operation %s: %s%s%s%s%s", r->flow->ops[i].id, row->reason,
+	    row->action == RESUME_SKIP ? ": it is not run" : "",
+	    row->rerun && row->had_outcome ? "; its recorded outcome is not carried over" : "",
+	    row->lifted != NULL ? "; by --" : "", row->lifted != NULL ? row->lifted : "");
+}
+
+static int
+keep_second_last(void *arg, const struct transition *t)
+{
+	enum run_status *last = arg; /* the one before the last, the last */
+
+	last[0] = last[1];
+	last[1] = t->status;
+	return 0;
+}
+
+/* The gate is no part of a checkpoint. */
+static void
+tell_gate(const struct resuming *r)
+{
+	enum run_status last[2] = {STATUS_COUNT, STATUS_COUNT};
+
+	if (r->is_run && session_transitions(r->t->store, r->t->session.run_id, keep_second_last, last,
+			     NULL) == 0 &&
+	    last[0] == STATUS_PAUSED)
+		cli_note("%s was paused; the new run begins with the gate open", r->label);
+}
+
+static void
+tell_dropped(const struct resuming *r)
+{
+	struct json_iter it = json_iterate(r->plan.dropped);
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		cli_note("operation %s: left out (%s), because %s, which had added it, runs again",
+		    json_cstr_of(json_get(one, "id")), json_cstr_of(json_get(one, "status")),
+		    json_cstr_of(json_get(one, "parent")));
+}
+
+void
+resuming_tell_losses(const struct resuming *r)
+{
+	struct json_iter it = json_iterate(r->plan.added);
+	const struct json *name;
+	size_t i;
+
+	if (r->root_problem != NULL)
+		cli_note("%s; new artifacts go to the new run's directory; by "
+			 "--accept-missing-artifacts", r->root_problem);
+	for (i = 0; i < r->plan.nrows; i++)
+		if (r->plan.rows[i].rerun || r->plan.rows[i].lifted != NULL ||
+		    (r->plan.rows[i].action == RESUME_SKIP && r->input.flags.keep_failed))
+			tell_loss(r, i);
+	tell_dropped(r);
+	while (json_next(&it, NULL, &name))
+		cli_note("%s was not recorded and is taken from this environment",
+		    json_cstr_of(name));
+	if (!r->fork)
+		tell_gate(r);
+}
+
+/* ---- The table, and the same as JSON ---- */
+
+static const enum out_style action_styles[] = {
+    [RESUME_RUN] = OUT_BUSY,
+    [RESUME_REPLAY] = OUT_GOOD,
+    [RESUME_KEEP_FAILED] = OUT_BAD,
+    [RESUME_TAKE_OVER] = OUT_BUSY,
+    [RESUME_SKIP] = OUT_DIM,
+    [RESUME_REFUSED] = OUT_BAD,
+};
+
+static void
+print_table(struct resuming *r)
+{
+	static const struct column columns[] = {
+	    {.title = "OPERATION"}, {.title = "ACTION"}, {.title = "REASON", .least = REASON_COLUMN}};
+	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+	struct json_iter it = json_iterate(r->plan.dropped);
+	const struct json *dropped;
+	size_t i;
+
+	for (i = 0; i < r->plan.nrows; i++) {
+		const struct resume_row *row = &r->plan.rows[i];
+
+		table_text(t, OUT_PLAIN, r->flow->ops[i].id);
+		table_text(t, action_styles[row->action], resume_action_word(row->action));
+		table_text(t, OUT_PLAIN, row->reason);
+	}
+	while (json_next(&it, NULL, &dropped)) {
+		table_text(t, OUT_PLAIN, json_cstr_of(json_get(dropped, "id")));
+		table_text(t, OUT_DIM, "left out");
+		table_printf(t, OUT_PLAIN, "%s, which had added it, runs again",
+		    json_cstr_of(json_get(dropped, "parent")));
+	}
+	table_print(t, r->c->out, "");
+}
+
+static struct json *
+rows_json(const struct resuming *r)
+{
+	struct json *rows = json_array(), *one;
+	size_t i;
+
+	for (i = 0; i < r->plan.nrows; i++) {
+		const struct resume_row *row = &r->plan.rows[i];
+
+		one = json_set(json_object(), "id", json_cstr(r->flow->ops[i].id));
+		one = json_set(one, "action", json_cstr(resume_action_word(row->action)));
+		one = json_set(one, "reason", json_string_lossy(slice_of(row->reason), NULL));
+		one = json_set(one, "rerun", json_bool(row->rerun));
+		one = json_set(one, "lifted_by",
+		    row->lifted != NULL ? json_cstr(row->lifted) : json_null());
+		rows = json_append(rows, one);
+	}
+	return rows;
+}
+
+static struct json *
+failures_json(const struct resuming *r)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	struct json *all = json_array();
+	struct buf command = {0};
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one)) {
+		buf_reset(&command);
+		all = json_append(all, json_set(json_ref(one), "command",
+		    !command_of(r, one, &command) ? json_null()
+			: command.failed ? NULL
+					 : json_string_lossy(buf_view(&command), NULL)));
+	}
+	buf_clear(&command);
+	return all;
+}
+
+struct json *
+resuming_json(const struct resuming *r)
+{
+	struct json *o = json_set(json_object(), r->is_run ? "run" : "directory",
+	    json_string_lossy(slice_of(r->name), NULL));
+
+	o = json_set(o, "accepted", json_bool(resume_is_accepted(&r->plan)));
+	o = json_set(o, "operations", rows_json(r));
+	o = json_set(o, "failures", failures_json(r));
+	o = json_set(o, "dropped", r->plan.dropped != NULL ? json_ref(r->plan.dropped) : json_array());
+	o = json_set(o, "environment_added", json_ref(r->plan.added));
+	o = json_set(o, "document", r->launch.document != NULL ? json_cstr(r->launch.document) : json_null());
+	o = json_set(o, "document_changes", r->changes != NULL ? json_ref(r->changes) : json_array());
+	o = json_set(o, "document_error", r->unreadable != NULL ? json_ref(r->unreadable) : json_null());
+	return json_set(o, "checkpoint_recovery",
+	    r->has_checkpoint ? ckpt_report_json(&r->report) : json_null());
+}
+
+/* ---- Verdicts ---- */
+
+int
+resuming_refused(struct resuming *r, struct err *e)
+{
+	size_t n = json_length(r->plan.failures);
+	struct buf command = {0};
+
+	if (r->c->json)
+		out_json(r->c->out, resuming_json(r));
+	else
+		tell_failures(r);
+	whole_command(r, &command);
+	err_set(e, ERR_REFUSED, "%s cannot be %s faithfully: %zu reason%s; nothing was started",
+	    r->label, r->fork ? "forked" : "resumed", n, n == 1 ? "" : "s");
+	err_hint(e, "%s", buf_text(&command));
+	buf_clear(&command);
+	return -1;
+}
+
+int
+resuming_dry_run(struct resuming *r, struct err *e)
+{
+	bool accepted = resume_is_accepted(&r->plan);
+
+	if (r->c->json)
+		out_json(r->c->out, resuming_json(r));
+	else
+		print_table(r);
+	if (accepted)
+		return 0;
+	if (!r->c->json)
+		tell_failures(r);
+	return err_set(e, ERR_REFUSED, "%s cannot be %s faithfully", r->label,
+	    r->fork ? "forked" : "resumed");
+}

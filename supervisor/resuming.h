@@ -1,0 +1,113 @@
+/*
+ * One resume under way, shared by the files of the command:
+ *
+ *	cmd_resume.c    which run is meant, and whether there is anything to resume
+ *	resume_survivors.c  attempts that outlived their worker
+ *	resume_read.c   what was recorded          resume_tell.c  what is said about it
+ *	resume_carry.c  the state it starts from
+ *	resume.c, resume_conditions.c  what becomes of each operation, and the checks
+ *	resume_make.c   the new run                resume_elsewhere.c  a directory that is no run here
+ *	resume_grown.c  the graph with what was added, and without what is dropped
+ *	cmd_fork.c, resume_copy.c  a fork: the same examination, but a run of its own
+ *	resume_changed.c  what has become of the document since
+ */
+#ifndef FLOWSUP_RESUMING_H
+#define FLOWSUP_RESUMING_H
+
+#include "cli.h"
+#include "output.h"
+#include "resume.h"
+#include "target.h"
+
+enum { RESUME_LOCK_MS = 1000 }; /* a child between vfork and exec may still hold a dead worker's lock */
+
+struct resuming {
+	struct cli *c;
+	struct target *t;
+	bool has_home; /* t is open */
+	bool is_run;   /* t->session is the run; else a directory elsewhere, without a row */
+	char *name;    /* what commands call it: the run's id, or the directory's path */
+	char *label;   /* for messages: "run ID", or the path in quotes */
+	int run_fd, lock_fd;
+	char *run_path; /* absolute */
+	bool has_launch, has_attempts, has_checkpoint, load_failed, flow_failed;
+	struct launch_read launch;
+	struct attempts attempts;
+	struct json *state, *document, *facts;
+	/* resume_grown.c: state without what is dropped; the entries that are, by node id; those that
+	 * cannot be rebuilt; what providers read, and can copy */
+	struct json *kept, *dropped, *misfits, *settings, *copying;
+	/* resume_changed.c: [{"op","setting","change"}], op or setting null; why the document cannot be
+	 * read, or NULL; and what runs again by request (resume_input) */
+	struct json *changes, *unreadable, *again;
+	bool redefined_badly; /* by the document as it is now: flow_error says why */
+	bool fork;	      /* the new run is no successor: nothing of the old one is ended or taken */
+	bool by_policy;	      /* the supervisor asks, nobody else */
+	struct ckpt_report report; /* of the file as it is; state is migrated already */
+	struct flow *flow;
+	struct err load_error, flow_error;
+	char *root_problem;
+	struct json *asked;    /* names whose values no file holds, without --without-env */
+	struct json *withheld; /* names whose values no file will hold */
+	char *environment_block, **environment;
+	struct resume_input input;
+	struct resume_plan plan;
+	char new_run[RUN_ID_TEXT]; /* of a directory from the reading on; else once it is made */
+};
+
+/* Names and opens the run of t->session. */
+int resuming_take_session(struct resuming *r, struct err *e);
+/* Copies what operations that are reused have below root to the new run, which has its directory. */
+int resuming_copy_artifacts(const struct resuming *r, const char *root, struct err *e);
+/* Copies the files of attempts that are taken over to the new run, which has its directory. */
+int resuming_copy_attempts(const struct resuming *r, struct err *e);
+/* Reads everything of run_fd; writes nothing. A refused checkpoint is no error here. */
+int resuming_read(struct resuming *r, struct err *e);
+/* Compares the document with what is recorded, and with --rerun-changed puts new definitions in the place
+ * of recorded ones, in memory. */
+int resuming_compare(struct resuming *r, struct err *e);
+void resuming_tell_changes(const struct resuming *r);
+/* --without-env names it. */
+bool resuming_goes_without(const struct cli *c, const char *name);
+int resuming_examine(struct resuming *r, struct err *e);
+/* What the programs of the roles read, and can copy; a role whose provider is not there is left out. */
+int resuming_read_providers(struct resuming *r, struct err *e);
+int resuming_examine_grown(struct resuming *r, struct err *e);
+/* What is as large as the run: not needed any more once the new one is made and told of. */
+void resuming_forget(struct resuming *r);
+void resuming_clear(struct resuming *r);
+
+/* Adds to the facts what became of attempts without an end. With the lock it waits for ends that are
+ * about to be written down. */
+int resuming_survivors(struct resuming *r, struct err *e);
+/* attempts.log as the new run begins with it: nothing when nothing is taken over. */
+int resuming_taken_lines(const struct resuming *r, struct buf *to, struct err *e);
+/* The ops/ directory that has an attempt's files, or -1. */
+int resuming_open_ops(const struct resuming *r, const struct attempt *a);
+/* For endops: leaves alone what is taken over. arg is the resuming. */
+bool resuming_spares(void *arg, const struct attempt *a);
+
+/* A checkpoint that is not clean: one line on standard error. */
+void resuming_tell_report(const struct resuming *r);
+/* What will run again or is lost because of a flag, before it is done. */
+void resuming_tell_losses(const struct resuming *r);
+/* With --wait: follows the run itself, which lives; exits by its outcome. */
+int resuming_follow_live(const struct resuming *r, struct err *e);
+struct json *resuming_json(const struct resuming *r);
+/* Both list every reason; refused also sets *e. */
+int resuming_refused(struct resuming *r, struct err *e);
+int resuming_dry_run(struct resuming *r, struct err *e);
+
+/* Ends leftovers, makes the run, wakes the supervisor, prints the id, follows it with --wait. The
+ * caller holds the lock. Returns an exit status or -1. */
+int resuming_go_on(struct resuming *r, struct err *e);
+
+/*
+ * Takes a directory given by its path. 0 when it stands for a run of this home: its id is in run_id.
+ * 1 when it is none: r holds it locked and is ready to be read. 2 when there is nothing to do, which
+ * was said. -1 with *e.
+ */
+int resuming_elsewhere(struct resuming *r, const char *path, char run_id[RUN_ID_TEXT],
+    struct err *e);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * Runs whose files do not tell what they should: the directory was removed below a live worker, a
+ * file of it is missing or damaged. What is asked instead, and how it is told.
+ */
+#ifndef FLOWSUP_SUPERVISOR_SEEK_H
+#define FLOWSUP_SUPERVISOR_SEEK_H
+
+#include "flowsup/flow.h"
+#include "flowsup/home.h"
+#include "flowsup/proc.h"
+#include "flowsup/store.h"
+
+/* The words a worker is started with, NULL-terminated; borrows home and run id. */
+enum { SEEK_WORDS = 6 };
+void seek_words(const struct home *h, const char *run_id, const char *words[SEEK_WORDS]);
+/* The worker of a run by its command line, for where its lock cannot be asked. 1: it lives, 0: there
+ * is none, -1 with *e. */
+int seek_worker(const struct home *h, const char *run_id, struct proc_id *out, struct err *e);
+
+/* A process of this user that has the run's lock file open, and the beginning of its command line; false:
+ * none is seen. Walks through /proc. */
+enum { SEEK_HOLDER_TEXT = 128 };
+bool seek_holder(int run_fd, pid_t *pid, char words[SEEK_HOLDER_TEXT]);
+
+/*
+ * That a person has killed the run, beside its files: where the row cannot be written the death of its
+ * worker must not be taken for a crash, which a policy answers with a resume. Durable; needs no room.
+ */
+int seek_mark_killed(int run_fd, struct err *e);
+bool seek_is_killed(const struct home *h, const char *run_id);
+
+/* rundir_open() for a run that has a row. ERR_IO, with a hint, when the directory is gone. */
+int seek_rundir(const struct home *h, const struct session *s, struct err *e);
+/*
+ * Turns an error about a file of a run, which *e holds, into one that names the run and says what is
+ * left to be done; a missing file is ERR_IO: it was made with the run. Returns -1.
+ */
+int seek_damaged(const struct session *s, struct err *e);
+
+/* The run's document. */
+int seek_flow(int run_fd, struct flow **out, struct err *e);
+/* attempts_read() of a run that has `started`: it then holds at least the line of its worker, and
+ * without it nobody can tell what was done. ERR_IO. */
+int seek_attempts(int run_fd, bool started, struct attempts *out, struct err *e);
+/*
+ * Tries what a run has from its first moment to its last and a resume needs: the document, how it was
+ * launched, its environment, its lock and attempts. *problems becomes an array of {"file","error"}, one for each
+ * that is missing or damaged. -1 when memory runs out.
+ */
+int seek_problems(int run_fd, bool started, struct json **problems, struct err *e);
+/* One of them; file "" means the directory itself. */
+struct json *seek_problem(const char *file, const char *text);
+/* The name of a file without which the run cannot be resumed and that is missing, or NULL. */
+const char *seek_missing(int run_fd, bool started);
+
+#endif

@@ -1,0 +1,590 @@
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "flowsup/buf.h"
+#include "flowsup/config.h"
+#include "flowsup/fs.h"
+#include "flowsup/proc.h"
+#include "flowsup/provider.h"
+#include "policy.h"
+#include "problems.h"
+#include "roles.h"
+#include "start.h"
+#include "stdin.h"
+
+enum { ITEMS_MOST_BYTES = 256 << 20, NAME_MOST = 48 };
+
+/* ---- Names ---- */
+
+/* What people see in `list`: the document's name, or its file's without ending, or the command. */
+static void
+name_from_path(const char *path, struct buf *to)
+{
+	const char *base = strrchr(path, '/'), *dot;
+
+	base = base == NULL ? path : base + 1;
+	dot = strrchr(base, '.');
+	if (strcmp(path, "-") == 0 || base[0] == '\0')
+		buf_puts(to, "stdin");
+	else
+		buf_add(to, base, dot == NULL || dot == base ? strlen(base) : (size_t)(dot - base));
+}
+
+static void
+name_from_words(char *const *words, struct buf *to)
+{
+	const char *base = strrchr(words[0], '/');
+
+	buf_puts(to, base == NULL || base[1] == '\0' ? words[0] : base + 1);
+	for (words++; *words != NULL && to->len < NAME_MOST; words++)
+		buf_printf(to, " %s", *words);
+	/* Cut between characters, never inside one. */
+	if (to->len > NAME_MOST) {
+		to->len = NAME_MOST;
+		while (to->len > 0 && ((unsigned char)to->data[to->len] & 0xc0) == 0x80)
+			to->len--;
+		to->data[to->len] = '\0';
+	}
+}
+
+/* ---- Documents ---- */
+
+/* One problem is the error itself; several are printed, and the error counts them. */
+static void
+tell_problems(const char *file, const struct flow_diagnostics *d, struct err *e)
+{
+	size_t n = problems_count(d);
+
+	if (n < 2 || e->code == ERR_NOMEM)
+		return;
+	problems_print(file, d, false);
+	err_set(e, e->code, "%s: %zu problems; nothing was started", file, n);
+}
+
+int
+start_document(const char *path, struct flow **out, struct err *e)
+{
+	struct flow_diagnostics d = {0};
+	const char *shown = problems_file(path);
+	int r = flow_read_file(path, out, &d, e);
+
+	if (r != 0)
+		tell_problems(shown, &d, e);
+	else
+		problems_print(shown, &d, true);
+	flow_diagnostics_clear(&d);
+	return r;
+}
+
+static int
+check_flow(const struct flow *f, const char *name, struct err *e)
+{
+	struct flow_diagnostics d = {0};
+	int r = flow_check_size(f, name, &d, e);
+
+	if (r == 0)
+		r = flow_check_providers(f, NULL, name, &d, e);
+
+	if (r != 0)
+		tell_problems(name == NULL ? "the flow" : name, &d, e);
+	flow_diagnostics_clear(&d);
+	return r;
+}
+
+/* ---- --each ---- */
+
+/* Empty items are left out: an empty line at the end of a list is no work. */
+static int
+split_items(struct slice text, char separator, struct slice **items, size_t *count, struct err *e)
+{
+	const char *end;
+	size_t cap = 0, len;
+	struct slice *grown;
+
+	*items = NULL;
+	*count = 0;
+	for (; text.len > 0; text.data += len, text.len -= len) {
+		end = memchr(text.data, separator, text.len);
+		len = end == NULL ? text.len : (size_t)(end - text.data);
+		if (*count == cap && len > 0) {
+			cap = cap == 0 ? 64 : cap * 2;
+			grown = reallocarray(*items, cap, sizeof(*grown));
+			if (grown == NULL)
+				return err_nomem(e);
+			*items = grown;
+		}
+		if (len > 0)
+			(*items)[(*count)++] = (struct slice){text.data, len};
+		len += end != NULL;
+	}
+	return 0;
+}
+
+static int
+check_items(const struct slice *items, size_t count, struct err *e)
+{
+	size_t i;
+
+	if (count == 0)
+		return err_set(e, ERR_USAGE, "--each: standard input holds no items");
+	if (count > FLOW_MAX_OPERATIONS)
+		return err_set(e, ERR_LIMIT, "--each: %zu items are more than %d", count,
+		    FLOW_MAX_OPERATIONS);
+	for (i = 0; i < count; i++) {
+		if (memchr(items[i].data, '\0', items[i].len) == NULL)
+			continue;
+		err_set(e, ERR_USAGE, "--each: item %zu holds a NUL byte", i + 1);
+		return err_hint(e, "flowsup start -0 --each ...   # for items that end in NUL");
+	}
+	return 0;
+}
+
+static int
+from_each(const struct cli *c, struct flow **out, struct err *e)
+{
+	struct flow_each each = {.command = cli_text(c, "each", NULL), .name = "each"};
+	struct buf text = {0};
+	struct slice *items = NULL;
+	int r;
+
+	r = stdin_read((size_t)ITEMS_MOST_BYTES, &text, e);
+	if (r == 0)
+		r = split_items(buf_view(&text), cli_flag(c, "null") ? '\0' : '\n', &items,
+		    &each.nitems, e);
+	if (r == 0)
+		r = check_items(items, each.nitems, e);
+	if (r == 0) {
+		each.items = items;
+		r = flow_from_each(&each, out, e);
+	}
+	free(items);
+	buf_clear(&text);
+	return r;
+}
+
+/* ---- --planner ---- */
+
+/* A provider's name is good enough for who has declared no role. */
+static int
+add_provider_role(const char *name, struct json **roles, struct err *e)
+{
+	struct provider_search search;
+	struct provider *p = NULL;
+	struct err why = {0};
+	int r;
+
+	if (json_get(*roles, name) != NULL)
+		return 0;
+	if (provider_search_init(&search, NULL, e) != 0)
+		return -1;
+	r = provider_load(&search, name, &p, &why);
+	provider_search_clear(&search);
+	provider_free(p);
+	if (r != 0 && why.code != ERR_NOTFOUND) {
+		*e = why;
+		return -1;
+	}
+	if (r != 0) {
+		err_set(e, ERR_USAGE, "--planner: there is no role \"%.64s\", nor a provider", name);
+		return err_hint(e, "roles are files: ~/.config/flowsup/roles/NAME.yaml");
+	}
+	*roles = json_set(*roles, name, json_set(json_object(), "provider", json_cstr(name)));
+	return *roles != NULL ? 0 : err_nomem(e);
+}
+
+static int
+from_planner(const struct cli *c, struct flow **out, struct err *e)
+{
+	const char *role = cli_text(c, "planner", "");
+	struct json *roles;
+	int r;
+
+	if (roles_all(&roles, e) != 0)
+		return -1;
+	r = add_provider_role(role, &roles, e);
+	if (r == 0)
+		r = flow_from_planner(role, c->operands[0], roles, out, e);
+	json_unref(roles);
+	return r;
+}
+
+/* ---- Which of them ---- */
+
+static int
+usage(struct err *e, const char *text)
+{
+	err_set(e, ERR_USAGE, "start: %s", text);
+	return err_hint(e, "flowsup start --help");
+}
+
+static int
+check_usage(const struct cli *c, struct err *e)
+{
+	bool each = cli_flag(c, "each"), chain = cli_flag(c, "chain");
+
+	if (each && chain)
+		return usage(e, "--each and --chain exclude each other");
+	if (cli_flag(c, "planner") &&
+	    (each || chain || c->has_tail || cli_flag(c, "null") || cli_count(c, "arg") > 0))
+		return usage(e, "--planner takes a prompt and nothing else");
+	if (cli_flag(c, "planner"))
+		return c->noperands == 1 ? 0 : usage(e, "--planner takes one operand, the prompt");
+	if (cli_flag(c, "null") && !each)
+		return usage(e, "-0 goes with --each");
+	if (each && c->noperands > 0)
+		return usage(e, "--each takes its items from standard input and no operands");
+	if (chain && c->noperands == 0)
+		return usage(e, "--chain: the commands are missing");
+	if (cli_count(c, "arg") > 0 && (chain || each || c->has_tail))
+		return usage(e, "--arg goes with a document, which declares its arguments");
+	if (chain || each)
+		return 0;
+	if (c->has_tail && c->tail > 0)
+		return usage(e, "a document and a command exclude each other");
+	if (c->has_tail && c->noperands == 0)
+		return usage(e, "the command behind -- is missing");
+	if (c->noperands == 0)
+		return usage(e, "what to start is missing: FILE, -, or -- CMD");
+	if (!c->has_tail && c->noperands > 1) {
+		err_set(e, ERR_USAGE, "start: unexpected operand \"%s\"", c->operands[1]);
+		return err_hint(e, "flowsup start -- CMD...   # to start a command");
+	}
+	return 0;
+}
+
+/* A person who forgot the `--` gets told. */
+static void
+hint_at_command(const char *path, struct err *e)
+{
+	struct buf found = {0};
+	struct err ignored = {0};
+
+	if (access(path, F_OK) != 0 && strchr(path, '/') == NULL &&
+	    proc_find_program(path, getenv("PATH"), &found, &ignored) == 0)
+		err_hint(e, "flowsup start -- %s   # to start a command", path);
+	buf_clear(&found);
+}
+
+static int
+make_flow(const struct cli *c, struct buf *name, struct flow **out, struct err *e)
+{
+	int r;
+
+	if (cli_flag(c, "each")) {
+		buf_puts(name, "each");
+		return from_each(c, out, e);
+	}
+	if (cli_flag(c, "planner")) {
+		name_from_words(c->operands, name);
+		return from_planner(c, out, e);
+	}
+	if (cli_flag(c, "chain")) {
+		name_from_words(c->operands, name);
+		return flow_from_chain(NULL, c->operands, out, e);
+	}
+	if (c->has_tail) {
+		name_from_words(c->operands, name);
+		return flow_from_command(NULL, c->operands, out, e);
+	}
+	name_from_path(c->operands[0], name);
+	r = start_document(c->operands[0], out, e);
+	if (r != 0)
+		hint_at_command(c->operands[0], e);
+	return r;
+}
+
+static int
+read_arguments(const struct cli *c, const struct flow *f, struct json **out, struct err *e)
+{
+	struct json *given = NULL;
+	int r = cli_pairs(c, "arg", &given, e);
+
+	*out = NULL;
+	if (r == 0 && (f->args != NULL || given != NULL))
+		r = flow_arguments(f, given, out, e);
+	json_unref(given);
+	return r;
+}
+
+int
+start_change(const struct cli *c, const char *file, struct flow_overrides *o, struct flow **f,
+    struct err *e)
+{
+	struct json *arguments = NULL, *notify = NULL, *restart = NULL;
+	struct config config = {0};
+	struct flow *was = *f;
+	int r;
+
+	o->concurrency = (unsigned)cli_int(c, "jobs", 0);
+	o->timeout_ns = cli_int(c, "timeout", 0);
+	o->max_ops = cli_int(c, "max-ops", -1);
+	o->fail_fast = cli_flag(c, "fail-fast");
+	o->reactive = cli_flag(c, "reactive") ? cli_text(c, "reactive", "all") : NULL;
+	o->name = cli_text(c, "name", o->name);
+	*f = NULL;
+	r = read_arguments(c, was, &arguments, e);
+	if (r == 0)
+		r = policy_options(c, was->restart, &notify, &restart, e);
+	if (r == 0)
+		r = config_read(NULL, &config, e);
+	o->arguments = arguments;
+	o->notify = notify != NULL || was->notify != NULL ? notify : config.notify;
+	o->restart = restart;
+	o->watchdog_ns = was->watchdog_ns == 0 ? config.watchdog_ns : 0;
+	if (r != 0)
+		flow_free(was);
+	else
+		r = flow_override(was, o, f, e);
+	json_unref(arguments);
+	json_unref(notify);
+	json_unref(restart);
+	config_clear(&config);
+	if (r == 0 && check_flow(*f, file, e) != 0) {
+		flow_free(*f);
+		*f = NULL;
+		r = -1;
+	}
+	return r;
+}
+
+const char *
+start_path(const struct cli *c)
+{
+	return c->noperands == 1 && !c->has_tail && !cli_flag(c, "planner") && !cli_flag(c, "chain")
+	    ? c->operands[0] : NULL;
+}
+
+int
+start_flow(const struct cli *c, struct flow **out, struct err *e)
+{
+	const char *file = start_path(c);
+	struct flow_overrides o = {0};
+	struct buf name = {0};
+	struct flow *f = NULL;
+	int r;
+
+	if (check_usage(c, e) != 0)
+		return -1;
+	r = make_flow(c, &name, &f, e);
+	if (r == 0 && buf_ok(&name, e) != 0) {
+		flow_free(f);
+		r = -1;
+	}
+	if (r == 0) {
+		o.name = f->name != NULL ? NULL : buf_text(&name);
+		r = start_change(c, file, &o, &f, e);
+	}
+	if (r == 0)
+		*out = f;
+	buf_clear(&name);
+	return r;
+}
+
+/* ---- Environment ---- */
+
+static const char *
+value_for(const struct flow_how *how, const char *name)
+{
+	size_t i = how->nenv;
+
+	while (i-- > 0)
+		if (strcmp(how->env[i].name, name) == 0 && how->env[i].value != NULL)
+			return how->env[i].value;
+	return getenv(name);
+}
+
+static int
+check_variables(const struct flow_op *op, struct err *e)
+{
+	const struct flow_how *how = op->how;
+	size_t i;
+
+	for (i = 0; i < how->nenv; i++) {
+		if (!how->env[i].required || value_for(how, how->env[i].name) != NULL)
+			continue;
+		err_set(e, ERR_ENVIRONMENT, "operation \"%s\" requires the variable %s, which is not set",
+		    op->id, how->env[i].name);
+		return err_hint(e, "export %s=...", how->env[i].name);
+	}
+	return 0;
+}
+
+/* A name with a slash counts from the operation's directory, as execve(2) will see it. */
+static int
+find_program(const struct flow_op *op, const char *name, struct buf *found, struct err *e)
+{
+	struct buf path = {0};
+	int r = 0;
+
+	if (strchr(name, '/') != NULL && name[0] != '/' && op->how->cwd != NULL) {
+		r = flow_home_path(op->how->cwd, getenv("HOME"), &path, e);
+		buf_puts(&path, "/");
+	}
+	buf_puts(&path, name);
+	if (r == 0)
+		r = buf_ok(&path, e);
+	if (r == 0)
+		r = proc_find_program(buf_text(&path), value_for(op->how, "PATH"), found, e);
+	buf_clear(&path);
+	return r;
+}
+
+struct missing {
+	size_t count;
+	struct err first; /* said at the end when it is the only one, else at once */
+};
+
+static void
+say_missing(const char *kind, const struct err *why)
+{
+	cli_note("%s%s", kind, why->msg);
+	if (why->hint[0] != '\0')
+		cli_hint("%s", why->hint);
+}
+
+/*
+ * What an operation needs may make its program, so only the program of one that needs nothing must be
+ * there now. A bare name is seldom made by a flow: that is worth a word.
+ */
+static void
+judge_missing(const struct flow_op *op, const char *name, const struct err *why, struct missing *m)
+{
+	if (op->nneeds > 0) {
+		if (strchr(name, '/') == NULL)
+			say_missing("warning: ", why);
+		return;
+	}
+	if (m->count == 0)
+		m->first = *why;
+	else if (m->count == 1)
+		say_missing("", &m->first);
+	if (m->count > 0)
+		say_missing("", why);
+	m->count++;
+}
+
+static int
+look_for(const struct flow_op *op, const char *name, struct missing *m, struct err *e)
+{
+	struct buf found = {0};
+	struct err why = {0};
+	int r = find_program(op, name, &found, &why);
+
+	buf_clear(&found);
+	if (r == 0)
+		return 0;
+	if (why.code != ERR_ENVIRONMENT) {
+		*e = why;
+		return -1;
+	}
+	err_wrap(&why, "operation \"%s\"", op->id);
+	judge_missing(op, name, &why, m);
+	return 0;
+}
+
+/* The program of the agent whom an instruction is for. Its provider was read before. */
+static int
+check_agent(const struct flow_op *op, struct missing *m, struct err *e)
+{
+	struct provider_search search;
+	struct provider *p = NULL;
+	const char *program;
+	int r;
+
+	if (op->how->role == NULL || op->how->role->provider == NULL)
+		return 0;
+	if (provider_search_init(&search, NULL, e) != 0)
+		return -1;
+	r = provider_load(&search, op->how->role->provider, &p, e);
+	provider_search_clear(&search);
+	program = r == 0 ? json_cstr_of(json_at(p->starts[PROVIDER_NEW], 0)) : NULL;
+	if (program != NULL)
+		r = look_for(op, program, m, e);
+	provider_free(p);
+	return r;
+}
+
+static int
+check_program(const struct flow_op *op, struct missing *m, struct err *e)
+{
+	if (op->kind == FLOW_INSTRUCTION)
+		return check_agent(op, m, e);
+	/* A template is known only when the operation starts. */
+	if (op->kind != FLOW_EXEC || flow_has_template(op->argv[0]))
+		return 0;
+	return look_for(op, op->argv[0], m, e);
+}
+
+/* What an operation needs may make its directory. */
+static int
+check_directory(const struct flow_op *op, struct err *e)
+{
+	struct buf path = {0};
+	struct stat st;
+	int why = 0;
+
+	if (op->how->cwd == NULL || op->nneeds > 0 || flow_has_template(op->how->cwd))
+		return 0;
+	if (flow_home_path(op->how->cwd, getenv("HOME"), &path, e) != 0) {
+		buf_clear(&path);
+		return err_wrap(e, "operation \"%s\": cwd", op->id);
+	}
+	if (stat(buf_text(&path), &st) != 0)
+		why = errno;
+	else if (!S_ISDIR(st.st_mode))
+		why = ENOTDIR;
+	else if (access(buf_text(&path), X_OK) != 0)
+		why = errno;
+	if (why != 0) {
+		cli_note("warning: operation \"%s\": cwd '%s': %s", op->id, buf_text(&path),
+		    strerror(why));
+		if (why == ENOENT)
+			cli_hint("mkdir -p '%s'", buf_text(&path));
+	}
+	buf_clear(&path);
+	return 0;
+}
+
+static int
+tell_missing(const struct missing *m, struct err *e)
+{
+	if (m->count == 0)
+		return 0;
+	if (m->count > 1)
+		return err_set(e, ERR_ENVIRONMENT, "%zu programs are missing; nothing was started",
+		    m->count);
+	*e = m->first;
+	return -1;
+}
+
+/* Items of one `foreach` share all this; 100,000 of them ask once. */
+static bool
+asks_the_same(const struct flow_op *before, const struct flow_op *op)
+{
+	return before != NULL && before->how == op->how && before->kind == op->kind &&
+	    (before->nneeds > 0) == (op->nneeds > 0) &&
+	    (op->kind != FLOW_EXEC || strcmp(before->argv[0], op->argv[0]) == 0);
+}
+
+int
+start_check_environment(const struct flow *f, struct err *e)
+{
+	const struct flow_op *op, *before = NULL;
+	struct missing m = {0};
+	size_t i;
+
+	for (i = 0; i < f->nops; i++) {
+		op = &f->ops[i];
+		if (asks_the_same(before, op))
+			continue;
+		if (check_variables(op, e) != 0 || check_directory(op, e) != 0 ||
+		    check_program(op, &m, e) != 0)
+			return -1;
+		before = op;
+	}
+	return tell_missing(&m, e);
+}

@@ -1,0 +1,208 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "flowsup/fs.h"
+#include <sys/stat.h>
+
+#include "client.h"
+#include "flowsup/log.h"
+#include "target.h"
+
+bool
+target_lost_database(const struct home *h, struct err *e)
+{
+	struct stat st;
+
+	if (fstatat(h->fd, HOME_DATABASE, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT ||
+	    !home_had_runs(h))
+		return false;
+	err_set(e, ERR_IO, "the database '%s/" HOME_DATABASE "' is gone, but there are run directories",
+	    h->path);
+	err_hint(e, "flowsup doctor");
+	return true;
+}
+
+int
+target_open(const struct cli *c, struct target *t, struct err *e)
+{
+	bool lost;
+
+	*t = (struct target){0};
+	if (home_open(c->home, false, &t->home, e) != 0)
+		goto none;
+	if (store_open(&t->home, STORE_COMMAND, false, STORE_BUSY_MS, &t->store, e) == 0)
+		return 0;
+	lost = e->code == ERR_NOTFOUND && target_lost_database(&t->home, e);
+	home_close(&t->home);
+	if (lost) {
+		*t = (struct target){0};
+		return -1;
+	}
+none:
+	*t = (struct target){0};
+	if (e->code == ERR_NOTFOUND) {
+		err_set(e, ERR_NOTFOUND, "there are no runs yet");
+		err_hint(e, "flowsup start -- echo hello");
+	}
+	return -1;
+}
+
+int
+target_open_any(const struct cli *c, struct target *t, struct err *e)
+{
+	if (target_open(c, t, e) == 0)
+		return 0;
+	if (e->code != ERR_NOTFOUND)
+		return -1;
+	cli_note("%s", e->msg);
+	cli_hint("%s", e->hint);
+	err_clear(e);
+	return 1;
+}
+
+static void
+drop_session(struct target *t)
+{
+	if (t->has_session)
+		session_clear(&t->session);
+	t->has_session = false;
+}
+
+void
+target_close(struct target *t)
+{
+	drop_session(t);
+	if (t->store != NULL)
+		store_close(t->store);
+	if (t->home.path != NULL)
+		home_close(&t->home);
+	*t = (struct target){0};
+}
+
+enum { RUNS_LOOKED_AT = 50 };
+
+struct near {
+	const char *name;
+	char nearest[RUN_ID_TEXT];
+};
+
+static int
+look_nearer(void *arg, const struct session *s)
+{
+	struct near *n = arg;
+	const char *names[] = {n->nearest, s->run_id};
+	const char *found = text_nearest(n->name, names, 2);
+
+	if (found == s->run_id)
+		memcpy(n->nearest, s->run_id, sizeof(n->nearest));
+	return 0;
+}
+
+/* What looks like it, of the latest runs. A hint is a favour: what goes wrong here means that there is none. */
+static void
+hint_nearest(struct target *t, const char *name, struct err *e)
+{
+	static const char *const words[] = {"@last", "@last-failed"};
+	static const struct session_filter latest = {.limit = RUNS_LOOKED_AT};
+	const char *word = text_nearest(name, words, sizeof(words) / sizeof(words[0]));
+	struct near n = {.name = name};
+
+	if (word == NULL)
+		(void)session_list(t->store, &latest, look_nearer, &n, &(struct err){0});
+	if (word != NULL || n.nearest[0] != '\0')
+		err_hint(e, "did you mean %s?  flowsup list", word != NULL ? word : n.nearest);
+}
+
+int
+target_find(struct target *t, const char *name, struct err *e)
+{
+	drop_session(t);
+	if (session_resolve(t->store, name, &t->session, e) != 0) {
+		if (e->code == ERR_NOTFOUND)
+			hint_nearest(t, name, e);
+		return -1;
+	}
+	t->has_session = true;
+	return 0;
+}
+
+int
+target_latest(const struct cli *c, struct target *t, struct err *e)
+{
+	struct session latest;
+
+	if (c->this_run || t->session.resumed_as_run[0] == '\0')
+		return 0;
+	if (session_latest(t->store, t->session.run_id, &latest, e) != 0)
+		return -1;
+	if (strcmp(latest.run_id, t->session.run_id) != 0)
+		cli_note("run %s was resumed; this is about %s, the latest of its chain (--this-run "
+			 "stays)", t->session.run_id, latest.run_id);
+	drop_session(t);
+	t->session = latest;
+	t->has_session = true;
+	return 0;
+}
+
+int
+target_reload(struct target *t, struct err *e)
+{
+	struct session fresh;
+
+	if (session_read(t->store, t->session.run_id, &fresh, e) != 0)
+		return -1;
+	drop_session(t);
+	t->session = fresh;
+	t->has_session = true;
+	return 0;
+}
+
+/* The command that served it has gone without a word when nobody holds its lock. */
+static int
+poke_abandoned(void *arg, const struct session *s)
+{
+	struct target *t = arg;
+	struct err e = {0};
+	int run_fd = rundir_open(&t->home, s->run_id, &e);
+	bool held = true;
+
+	if (run_fd >= 0 && run_lock_held(run_fd, &held, &e) == 0 && !held)
+		(void)client_poke(&t->home, s->run_id, &e);
+	fd_close(&run_fd);
+	return 0;
+}
+
+void
+target_wake(struct target *t)
+{
+	static const struct session_filter served = {
+	    .statuses = {STATUS_QUEUED, STATUS_STARTING, STATUS_RUNNING, STATUS_PAUSED},
+	    .nstatuses = 4,
+	    .foreground = true};
+	struct err e = {0};
+	bool any = false;
+
+	if (store_has_work(t->store, &any, &e) != 0 || !any)
+		return;
+	(void)session_list(t->store, &served, poke_abandoned, t, &e);
+	if (client_is_up(&t->home))
+		return;
+	if (client_ensure(&t->home, NULL, &e) != 0) {
+		cli_note("no supervisor could be started: %s", e.msg);
+		cli_hint("what is shown may be old; see flowsup doctor");
+	}
+}
+
+int
+target_of(const struct cli *c, const char *name, bool latest, struct target *t, struct err *e)
+{
+	if (target_open(c, t, e) != 0)
+		return -1;
+	target_wake(t);
+	if (target_find(t, name == NULL ? "@last" : name, e) == 0 &&
+	    (!latest || target_latest(c, t, e) == 0))
+		return 0;
+	target_close(t);
+	return -1;
+}

@@ -1,0 +1,41 @@
+/* What most commands begin with: the state directory, its database, and the run that is meant. */
+#ifndef FLOWSUP_TARGET_H
+#define FLOWSUP_TARGET_H
+
+#include "cli.h"
+#include "flowsup/home.h"
+#include "flowsup/store.h"
+
+struct target {
+	struct home home;
+	struct store *store;
+	struct session session;
+	bool has_session;
+};
+
+/* Opens without creating anything. ERR_NOTFOUND (with a hint how to start a run) when there is no
+ * state directory or database. t is closed again on error. */
+int target_open(const struct cli *c, struct target *t, struct err *e);
+void target_close(struct target *t);
+/* For what is about all runs, of which none is no error: 1 when there is no state directory or
+ * database; that was said. */
+int target_open_any(const struct cli *c, struct target *t, struct err *e);
+
+/* Whether the state directory holds runs but no database: somebody took it away. *e says so. */
+bool target_lost_database(const struct home *h, struct err *e);
+
+/* Finds a run by what a person wrote (session_resolve). */
+int target_find(struct target *t, const char *name, struct err *e);
+/* Goes on to the latest run of its chain of resumes and says so; with --this-run it stays. */
+int target_latest(const struct cli *c, struct target *t, struct err *e);
+/* Reads the session's row anew. */
+int target_reload(struct target *t, struct err *e);
+
+/* Starts a supervisor when none listens and some run is not at its end. A failure is only said:
+ * reading goes on without. */
+void target_wake(struct target *t);
+
+/* target_open, target_find (@last for NULL), and with latest target_latest. */
+int target_of(const struct cli *c, const char *name, bool latest, struct target *t, struct err *e);
+
+#endif

@@ -1,0 +1,185 @@
+#include "unique.h"
+
+#include <string.h>
+
+#include "client.h"
+#include "flowsup/clock.h"
+#include "render.h"
+
+enum unique_mode
+unique_mode(const struct cli *c)
+{
+	static const char *const words[] = {"skip", "queue", "fail", "replace"};
+	const char *word = cli_text(c, "if-running", "skip");
+	unsigned i = 0;
+
+	while (i < UNIQUE_REPLACE && strcmp(words[i], word) != 0)
+		i++;
+	return (enum unique_mode)i;
+}
+
+int
+unique_usage(const struct cli *c, struct err *e)
+{
+	const char *key = cli_text(c, "unique", NULL), *queue = cli_text(c, "queue", NULL);
+
+	if (cli_flag(c, "if-running") && key == NULL) {
+		err_set(e, ERR_USAGE, "--if-running goes with --unique");
+		return err_hint(e, "flowsup start --unique KEY --if-running queue ...");
+	}
+	if (key != NULL && (key[0] == '\0' || strlen(key) > UNIQUE_KEY_MOST))
+		return err_set(e, ERR_USAGE, "--unique: a key has 1 to %d bytes", UNIQUE_KEY_MOST);
+	if (queue == NULL || queue_name_is_valid(queue))
+		return 0;
+	err_set(e, ERR_USAGE, "--queue: '%.80s' is no name of a queue", queue);
+	return err_hint(e, "letters, digits, '.', '_' and '-', at most %d", QUEUE_NAME_MOST);
+}
+
+/* ---- Who is in the way ---- */
+
+static double
+now_seconds(void)
+{
+	return (double)clock_wall_ns() / (double)NS_PER_S;
+}
+
+/* A job that keeps others from running for long may hang: nobody else would say so. */
+static void
+report_long(const struct home *h, const char *blocker, double first, int64_t count)
+{
+	struct err ignored = {0};
+	char text[DURATION_TEXT];
+	double since = now_seconds() - first;
+
+	if (since < UNIQUE_LONG_S)
+		return;
+	cli_note("run %s has kept %lld starts waiting, for %s by now: does it hang?", blocker,
+	    (long long)count, render_seconds(since, text));
+	cli_hint("flowsup show %s; flowsup stop %s --now", blocker, blocker);
+	/* Whoever is to be told of problems of that run is told. */
+	if (client_is_up(h))
+		(void)client_scan(h, blocker, &ignored);
+}
+
+static int
+tell(const struct home *h, struct store *s, const char *blocker, const char *what, struct err *e)
+{
+	double first = 0, began;
+	int64_t count = 0;
+	struct session row;
+	char text[DURATION_TEXT];
+
+	if (session_blocks(s, blocker, &first, &count, e) != 0 || session_read(s, blocker, &row, e) != 0)
+		return -1;
+	began = row.started_at > 0 ? row.started_at : row.created_at;
+	if (what != NULL)
+		cli_note("run %s goes on with the key '%s' (%s, %s): %s", blocker, row.unique_key,
+		    status_word(row.status), render_seconds(now_seconds() - began, text), what);
+	session_clear(&row);
+	report_long(h, blocker, first, count);
+	return 0;
+}
+
+int
+unique_refused(const struct cli *c, const struct home *h, struct store *s, const char *blocker,
+    struct err *e)
+{
+	bool skips = unique_mode(c) == UNIQUE_SKIP;
+
+	err_clear(e);
+	/* As an error it is said once, with that. */
+	if (tell(h, s, blocker, skips ? "nothing was started" : NULL, e) != 0)
+		return -1;
+	if (skips)
+		return 0;
+	err_set(e, ERR_REFUSED, "nothing was started: run %s goes on with the key '%s'", blocker,
+	    cli_text(c, "unique", ""));
+	return err_hint(e, "flowsup wait %s", blocker);
+}
+
+/* ---- Replacing ---- */
+
+struct replacing {
+	struct store *store;
+	const struct home *home;
+	const char *run_id;
+	struct err err;
+};
+
+static int
+end_one(struct replacing *r, const struct session *s)
+{
+	struct err ignored = {0};
+	struct json *payload;
+	char id[UUID_TEXT];
+
+	if (session_is_restarting(s))
+		return session_give_up(r->store, s->run_id, "another run with its key replaced it", NULL,
+		    &r->err);
+	if (s->status == STATUS_QUEUED)
+		return session_transition(r->store, s->run_id, STATUS_CANCELLED, "run.cancelled.queued",
+		    "another run with its key replaced it before it started", -1, NULL, &r->err);
+	payload = json_set(json_object(), "mode", json_cstr("now"));
+	if (control_insert(r->store, s->run_id, "stop", payload, id, &r->err) != 0) {
+		/* It has ended meanwhile. */
+		if (r->err.code != ERR_REFUSED)
+			return -1;
+		err_clear(&r->err);
+	}
+	(void)client_poke(r->home, s->run_id, &ignored);
+	return 0;
+}
+
+enum { REPLACED_MOST = 256 };
+
+struct others {
+	char ids[REPLACED_MOST][RUN_ID_TEXT];
+	size_t count;
+	const char *but;
+};
+
+static int
+gather(void *arg, const struct session *s)
+{
+	struct others *o = arg;
+	bool over = status_is_terminal(s->status) && !session_is_restarting(s);
+
+	if (!over && strcmp(s->run_id, o->but) != 0)
+		memcpy(o->ids[o->count++], s->run_id, RUN_ID_TEXT);
+	return o->count == REPLACED_MOST;
+}
+
+static int
+replace(const struct home *h, struct store *s, const char *key, const char *run_id, struct err *e)
+{
+	const struct session_filter f = {.unique_key = key};
+	struct replacing r = {.store = s, .home = h, .run_id = run_id};
+	struct others o = {.but = run_id};
+	struct session row;
+	size_t i;
+
+	if (session_list(s, &f, gather, &o, e) != 0)
+		return -1;
+	for (i = 0; i < o.count; i++) {
+		if (session_read(s, o.ids[i], &row, e) != 0)
+			return -1;
+		if (end_one(&r, &row) != 0)
+			*e = r.err;
+		session_clear(&row);
+		if (r.err.code != ERR_NONE)
+			return -1;
+	}
+	return 0;
+}
+
+int
+unique_behind(const struct cli *c, const struct home *h, struct store *s, const char *run_id,
+    const char *blocker, struct err *e)
+{
+	if (unique_mode(c) == UNIQUE_REPLACE) {
+		cli_note("run %s goes on with the key '%s': it is stopped, and run %s takes its place",
+		    blocker, cli_text(c, "unique", ""), run_id);
+		return replace(h, s, cli_text(c, "unique", ""), run_id, e);
+	}
+	return tell(h, s, blocker, "the new run waits for its end", e);
+}

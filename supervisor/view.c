@@ -1,0 +1,650 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "flowsup/checkpoint.h"
+#include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "mailbox.h"
+#include "paste.h"
+#include "seek.h"
+#include "view.h"
+
+void
+view_init(struct view *v, const struct home *h, struct store *s, const char *home_option)
+{
+	struct err e = {0};
+
+	*v = (struct view){.home = h, .store = s, .home_option = home_option};
+	if (client_is_up(h) && client_status(h, &v->supervisor, &e) != 0)
+		v->supervisor = NULL;
+	v->has_here = proc_place_here(&v->here, &e) == 0;
+}
+
+void
+view_clear(struct view *v)
+{
+	json_unref(v->supervisor);
+	*v = (struct view){0};
+}
+
+/* ---- Small pieces ---- */
+
+static struct json *
+text_or_null(const char *text)
+{
+	return text == NULL || text[0] == '\0' ? json_null()
+					       : json_string_lossy(slice_of(text), NULL);
+}
+
+static struct json *
+time_or_null(double at)
+{
+	return at > 0 ? json_real(at) : json_null();
+}
+
+static struct json *
+copy_or_null(const struct json *v)
+{
+	return v == NULL ? json_null() : json_ref(v);
+}
+
+static bool
+is_plain(const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "_./-+:,@%=";
+
+	return text[0] != '\0' && text[strspn(text, plain)] == '\0';
+}
+
+void
+view_shell_word(struct buf *to, const char *text)
+{
+	if (is_plain(text)) {
+		buf_puts(to, text);
+		return;
+	}
+	buf_putc(to, '\'');
+	for (; *text != '\0'; text++)
+		if (*text == '\'')
+			buf_puts(to, "'\\''");
+		else
+			buf_putc(to, *text);
+	buf_putc(to, '\'');
+}
+
+double
+view_process_age(uint64_t start_ticks)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+	double now = (double)clock_boottime_ns() / (double)NS_PER_S;
+	double age;
+
+	if (hz <= 0)
+		return 0;
+	age = now - (double)start_ticks / (double)hz;
+	return age > 0 ? age : 0;
+}
+
+static bool
+is_resumable(const struct session *s)
+{
+	return status_is_terminal(s->status) && s->resumed_as_run[0] == '\0' &&
+	    s->reason_code != NULL && reason_is_resumable(s->reason_code);
+}
+
+/* The command that answers what waits longest for a person, or null. */
+static struct json *
+answer_command(const struct view *v, const struct session *s)
+{
+	const char *op = json_cstr_of(json_get(json_at(json_get(s->metadata, "waiting"), 0), "op"));
+	struct buf b = {0};
+	struct json *text;
+
+	if (op == NULL || (s->status != STATUS_RUNNING && s->status != STATUS_PAUSED))
+		return json_null();
+	paste_command(&b, "approve", v->home_option, s->run_id, op);
+	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
+	buf_clear(&b);
+	return text;
+}
+
+unsigned
+view_survivors(const struct attempts *a)
+{
+	struct proc_place here;
+	unsigned n = 0;
+	size_t i;
+
+	/* A pid means something only where it was given. */
+	if (!a->has_place || proc_place_here(&here, NULL) != 0 ||
+	    strcmp(here.boot_id, a->place.boot_id) != 0 ||
+	    here.pid_namespace != a->place.pid_namespace)
+		return 0;
+	for (i = 0; i < a->nopen; i++)
+		n += proc_is_alive(a->open[i].id);
+	return n;
+}
+
+/* ---- The files of a run ---- */
+
+/* Only a run that resumes another has one; without it nothing in this run is a replay. */
+static int
+read_carry(struct run_files *f, struct err *e)
+{
+	if (rundir_read_json(f->fd, RUN_CARRY, &f->carry, e) != 0 && e->code != ERR_NOTFOUND)
+		return -1;
+	err_clear(e);
+	return 0;
+}
+
+static int
+read_state(struct run_files *f, struct err *e)
+{
+	struct ckpt_load_options o = {.lock_held = f->lock_held};
+	struct ckpt_report report;
+	struct err why = {0};
+	int r = ckpt_load(f->fd, &o, &f->state, &report, &why);
+
+	if (r != 0 && why.code == ERR_NOTFOUND)
+		return read_carry(f, e);
+	f->report = ckpt_report_json(&report);
+	if (r == 0)
+		return read_carry(f, e);
+	*e = why;
+	return r;
+}
+
+static int
+read_more(struct run_files *f, const struct session *s, struct err *e)
+{
+	if (read_state(f, &f->state_error) == 0 || f->state_error.code != ERR_NOMEM)
+		return seek_problems(f->fd, s->started_at > 0, &f->problems, e);
+	*e = f->state_error;
+	return -1;
+}
+
+/* One that does not fit is left out here; a resume says what is wrong with it. */
+static void
+leave_out(void *arg, const struct json *entry, const char *why)
+{
+	(void)arg;
+	(void)entry;
+	(void)why;
+}
+
+static int
+add_grown(struct run_files *f, struct err *e)
+{
+	/* A resumed run whose worker has saved nothing yet has what it began with. */
+	const struct json *state = f->state != NULL ? f->state : f->carry;
+
+	if (f->flow == NULL || json_length(json_get(state, "spawned")) == 0)
+		return 0;
+	return flow_rebuild(f->flow, state, 0, leave_out, NULL, e);
+}
+
+int
+run_files_open(const struct home *h, const struct session *s, bool with_state,
+    struct run_files *f, struct err *e)
+{
+	struct err ignored = {0};
+
+	*f = (struct run_files){.fd = -1};
+	f->fd = seek_rundir(h, s, e);
+	if (f->fd < 0)
+		return -1;
+	/* Asked before the files are read: a lock that is free now is free of any writer later. */
+	f->lock_free = run_lock_held(f->fd, &f->lock_held, &ignored) == 0 && !f->lock_held;
+	if (f->lock_free || ignored.code != ERR_NONE)
+		f->lock_held = false;
+	if (seek_flow(f->fd, &f->flow, &f->flow_error) != 0)
+		f->flow = NULL;
+	if (with_state && (read_more(f, s, e) != 0 || add_grown(f, e) != 0)) {
+		run_files_close(f);
+		return -1;
+	}
+	if (attempts_read(f->fd, &f->attempts, &ignored) != 0)
+		f->attempts = (struct attempts){0};
+	return 0;
+}
+
+void
+run_files_close(struct run_files *f)
+{
+	flow_free(f->flow);
+	json_unref(f->problems);
+	json_unref(f->state);
+	json_unref(f->carry);
+	json_unref(f->report);
+	attempts_clear(&f->attempts);
+	fd_close(&f->fd);
+	*f = (struct run_files){.fd = -1};
+}
+
+/* ---- One run ---- */
+
+/* What the attempts say of a run: marks that are no statuses. */
+struct facts {
+	unsigned survivors;
+	bool elsewhere, stalled, damaged;
+	bool no_worker; /* the row says that one runs, and the lock says that none does */
+	const char *missing; /* a file it needs, or NULL */
+	int64_t worker_pid;  /* 0: none */
+	int64_t done; /* as the supervisor was told: the row says it once a second; 0: nothing */
+};
+
+static bool
+is_elsewhere(const struct view *v, const struct attempts *a)
+{
+	bool other_boot;
+
+	return v->has_here && a->has_place && !proc_place_is(&a->place, &v->here, &other_boot);
+}
+
+static void
+facts_from_attempts(const struct view *v, const struct session *s, const struct attempts *a,
+    bool lock_held, struct facts *f)
+{
+	bool live = !status_is_terminal(s->status);
+
+	f->elsewhere = live && is_elsewhere(v, a);
+	if (live && lock_held)
+		f->worker_pid = a->has_place ? a->worker.pid : 0;
+	if (!live && s->resumed_as_run[0] == '\0')
+		f->survivors = view_survivors(a);
+}
+
+/* After the attempts: of a run of another place the lock says nothing here. */
+static void
+facts_from_lock(const struct session *s, bool lock_free, struct facts *f)
+{
+	f->no_worker = lock_free && !f->elsewhere && !status_is_terminal(s->status) &&
+	    s->status != STATUS_QUEUED;
+}
+
+static void
+facts_from_supervisor(const struct view *v, const struct session *s, struct facts *f)
+{
+	const struct json *worker = json_get(json_get(v->supervisor, "workers"), s->run_id);
+
+	if (f->worker_pid == 0)
+		(void)json_int64(json_get(worker, "pid"), &f->worker_pid);
+	f->stalled = json_is_true(json_get(worker, "stalled"));
+	if (status_is_terminal(s->status) || !json_int64(json_get(worker, "done"), &f->done))
+		f->done = 0;
+}
+
+static const char *
+missing_of(const struct view *v, const struct session *s, int run_fd)
+{
+	struct stat st;
+
+	if (run_fd >= 0)
+		return seek_missing(run_fd, s->started_at > 0);
+	return fstatat(v->home->runs_fd, s->run_id, &st, AT_SYMLINK_NOFOLLOW) == 0 ? NULL : "directory";
+}
+
+/* Only runs that may have processes are looked at: a list of thousands of old runs opens no files. */
+static void
+facts_find(const struct view *v, const struct session *s, struct facts *f)
+{
+	struct attempts a;
+	struct err e = {0};
+	bool held = false, known;
+	int fd;
+
+	if (status_is_terminal(s->status) && !is_resumable(s))
+		return;
+	if (status_is_terminal(s->status) && s->status != STATUS_CRASHED) {
+		f->missing = missing_of(v, s, -1);
+		return;
+	}
+	fd = rundir_open(v->home, s->run_id, &e);
+	f->missing = missing_of(v, s, fd);
+	if (fd < 0 || s->status == STATUS_QUEUED) {
+		fd_close(&fd);
+		return;
+	}
+	known = run_lock_held(fd, &held, &e) == 0;
+	held = known && held;
+	if (attempts_read(fd, &a, &e) == 0) {
+		facts_from_attempts(v, s, &a, held, f);
+		attempts_clear(&a);
+		facts_from_lock(s, known && !held, f);
+	}
+	fd_close(&fd);
+}
+
+static struct json *
+marks_json(const struct session *s, const struct facts *f)
+{
+	struct json *marks = json_array();
+
+	if (f->elsewhere)
+		marks = json_append(marks, json_cstr("elsewhere"));
+	if (f->stalled)
+		marks = json_append(marks, json_cstr("stalled"));
+	if (f->no_worker)
+		marks = json_append(marks, json_cstr(MARK_NO_WORKER));
+	if (session_is_restarting(s))
+		marks = json_append(marks, json_cstr("restarting"));
+	if (f->survivors > 0)
+		marks = json_append(marks, json_printf("%u running", f->survivors));
+	if (f->missing != NULL)
+		marks = json_append(marks, json_printf("no %s", f->missing));
+	return marks;
+}
+
+static struct json *
+reason_json(const struct session *s, const struct facts *f)
+{
+	if (f->no_worker)
+		return json_cstr("its worker is gone; this could not be recorded yet");
+	if (s->reason != NULL && s->reason[0] != '\0')
+		return text_or_null(s->reason);
+	return text_or_null(s->reason_code == NULL ? NULL : reason_text(s->reason_code));
+}
+
+static struct json *
+duration_json(const struct session *s)
+{
+	double end = s->ended_at > 0 ? s->ended_at : (double)clock_wall_ns() / (double)NS_PER_S;
+
+	if (s->started_at <= 0)
+		return json_null();
+	return json_real(end > s->started_at ? end - s->started_at : 0);
+}
+
+/* A paused run goes on by a control, as long as there is a worker that takes it. */
+static struct json *
+resume_command(const struct view *v, const struct session *s, const struct facts *f)
+{
+	struct buf b = {0};
+	struct json *text;
+
+	if (s->status == STATUS_PAUSED && !f->no_worker)
+		paste_command(&b, "ctl resume", v->home_option, s->run_id, NULL);
+	else
+		paste_resume(&b, v->home_option, s);
+	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
+	buf_clear(&b);
+	return text;
+}
+
+static int64_t
+done_of(const struct session *s, const struct facts *f)
+{
+	return f->done > s->done && f->done <= s->total ? f->done : s->done;
+}
+
+static struct json *
+brief_json(const struct view *v, const struct session *s, const struct facts *f)
+{
+	bool resumable = is_resumable(s) && f->missing == NULL && !f->damaged;
+	struct json *o = json_set(json_object(), "id", json_cstr(s->run_id));
+
+	o = json_set(o, "name", text_or_null(s->name));
+	o = json_set(o, "status", json_cstr(status_word(s->status)));
+	if (!status_is_terminal(s->status)) {
+		o = json_set(o, "reason", text_or_null(s->reason_code));
+		o = json_set(o, "reason_text", reason_json(s, f));
+	}
+	if (f->elsewhere || f->stalled || f->no_worker || f->survivors > 0 || f->missing != NULL ||
+	    session_is_restarting(s))
+		o = json_set(o, "marks", marks_json(s, f));
+	o = json_set(o, "done", json_int(done_of(s, f)));
+	o = json_set(o, "total", json_int(s->total));
+	o = json_set(o, "created_at", time_or_null(s->created_at));
+	o = json_set(o, "duration", duration_json(s));
+	o = json_set(o, "answer_command", answer_command(v, s));
+	if (s->resumed_as_run[0] != '\0')
+		o = json_set(o, "resumed_as", json_cstr(s->resumed_as_run));
+	if (resumable)
+		o = json_set(o, "resumable", json_bool(true));
+	if (resumable || f->no_worker || s->status == STATUS_PAUSED)
+		o = json_set(o, "resume_command", resume_command(v, s, f));
+	return o;
+}
+
+static struct json *
+run_json(const struct view *v, const struct session *s, const struct facts *f)
+{
+	struct json *o = json_object();
+	bool resumable = is_resumable(s) && f->missing == NULL && !f->damaged;
+
+	o = json_set(o, "id", json_cstr(s->run_id));
+	o = json_set(o, "session_id", json_cstr(s->session_id));
+	o = json_set(o, "invocation_id", text_or_null(s->invocation_id));
+	o = json_set(o, "kind", text_or_null(s->kind));
+	o = json_set(o, "name", text_or_null(s->name));
+	o = json_set(o, "status", json_cstr(status_word(s->status)));
+	o = json_set(o, "reason", text_or_null(s->reason_code));
+	o = json_set(o, "reason_text", reason_json(s, f));
+	o = json_set(o, "error_type", s->status == STATUS_TIMED_OUT ? json_cstr("FlowTimeoutError")
+	    : s->status == STATUS_FAILED ? json_cstr(err_type(ERR_RUN_FAILED)) : json_null());
+	o = json_set(o, "marks", marks_json(s, f));
+	o = json_set(o, "exit_status", status_is_terminal(s->status)
+		? json_int(status_exit(s->status, s->reason_code))
+		: json_null());
+	o = json_set(o, "done", json_int(done_of(s, f)));
+	o = json_set(o, "total", json_int(s->total));
+	o = json_set(o, "created_at", time_or_null(s->created_at));
+	o = json_set(o, "started_at", time_or_null(s->started_at));
+	o = json_set(o, "ended_at", time_or_null(s->ended_at));
+	o = json_set(o, "duration", duration_json(s));
+	o = json_set(o, "worker_pid", f->worker_pid > 0 ? json_int(f->worker_pid) : json_null());
+	o = json_set(o, "running_operations", json_int(f->survivors));
+	o = json_set(o, "growth", copy_or_null(json_get(s->metadata, "growth")));
+	o = json_set(o, "resumed_from", text_or_null(s->resumed_from_run));
+	o = json_set(o, "forked_from", copy_or_null(json_get(s->metadata, "forked_from")));
+	o = json_set(o, "resumed_as", text_or_null(s->resumed_as_run));
+	o = json_set(o, "resumable", json_bool(resumable));
+	o = json_set(o, "restarting", json_bool(session_is_restarting(s)));
+	o = json_set(o, "restarts_done", json_int(s->restarts_done));
+	o = json_set(o, "restarts_left", json_int(s->restarts_left));
+	o = json_set(o, "queue", text_or_null(s->queue));
+	o = json_set(o, "unique", text_or_null(s->unique_key));
+	o = json_set(o, "answer_command", answer_command(v, s));
+	o = json_set(o, "resume_command", resumable || f->no_worker || s->status == STATUS_PAUSED
+		? resume_command(v, s, f)
+		: json_null());
+	return json_set(o, "labels", s->labels == NULL ? json_object() : json_ref(s->labels));
+}
+
+typedef struct json *run_as_json(const struct view *v, const struct session *s,
+    const struct facts *f);
+
+static struct json *
+with_facts(const struct view *v, const struct session *s, run_as_json *make, struct err *e)
+{
+	struct facts f = {0};
+	struct json *o;
+
+	facts_find(v, s, &f);
+	facts_from_supervisor(v, s, &f);
+	o = make(v, s, &f);
+	if (o == NULL)
+		err_nomem(e);
+	/* cppcheck-suppress returnDanglingLifetime ; what is made holds nothing of f */
+	return o;
+}
+
+struct json *
+view_run(const struct view *v, const struct session *s, struct err *e)
+{
+	return with_facts(v, s, run_json, e);
+}
+
+struct json *
+view_run_brief(const struct view *v, const struct session *s, struct err *e)
+{
+	return with_facts(v, s, brief_json, e);
+}
+
+bool
+view_lacks_worker(const struct json *run)
+{
+	struct json_iter it = json_iterate(json_get(run, "marks"));
+	const struct json *mark;
+
+	while (json_next(&it, NULL, &mark))
+		if (slice_is(json_text(mark), MARK_NO_WORKER))
+			return true;
+	return false;
+}
+
+int
+view_settle(const struct view *v, view_fn *make, int64_t until_ns, struct json **run, struct err *e)
+{
+	const char *id = json_cstr_of(json_get(*run, "id"));
+	struct session s = {0};
+	struct json *fresh = *run;
+	bool last = false;
+
+	while (view_lacks_worker(*run) && !last) {
+		(void)poll(NULL, 0, VIEW_SETTLE_STEP_MS);
+		last = clock_monotonic_ns() >= until_ns;
+		fresh = session_read(v->store, id, &s, e) == 0 ? make(v, &s, e) : NULL;
+		session_clear(&s);
+		if (fresh == NULL)
+			return -1;
+		json_unref(*run);
+		*run = fresh;
+		id = json_cstr_of(json_get(fresh, "id"));
+	}
+	return 0;
+}
+
+/* ---- What hangs on a row ---- */
+
+struct collect {
+	struct json *array;
+};
+
+static int
+collect_notice(void *arg, const struct notice *n)
+{
+	struct collect *to = arg;
+	struct json *o = json_set(json_object(), "event", text_or_null(n->event));
+
+	o = json_set(o, "at", time_or_null(n->at));
+	o = json_set(o, "sent_at", time_or_null(n->claimed_at));
+	o = json_set(o, "ended_at", time_or_null(n->ended_at));
+	o = json_set(o, "outcome", text_or_null(n->outcome));
+	to->array = json_append(to->array, o);
+	return to->array == NULL;
+}
+
+static int
+collect_transition(void *arg, const struct transition *t)
+{
+	struct collect *to = arg;
+	struct json *o = json_object();
+
+	o = json_set(o, "status", json_cstr(status_word(t->status)));
+	o = json_set(o, "reason", text_or_null(t->reason_code));
+	o = json_set(o, "reason_text", text_or_null(t->reason));
+	o = json_set(o, "at", time_or_null(t->at));
+	to->array = json_append(to->array, o);
+	return to->array == NULL;
+}
+
+/* ---- Everything about one run ---- */
+
+static struct json *
+checkpoint_json(const struct run_files *f)
+{
+	struct json *o;
+
+	if (f->report == NULL)
+		return json_null();
+	o = json_ref(f->report);
+	if (f->state_error.code != ERR_NONE)
+		o = json_set(o, "message", text_or_null(f->state_error.msg));
+	return o;
+}
+
+static struct json *
+files_json(struct json *o, const struct run_files *f, const struct session *s)
+{
+	o = json_set(o, "ops", view_operations(f, s));
+	o = json_set(o, "checkpoint", checkpoint_json(f));
+	o = json_set(o, "checkpoint_recovery", copy_or_null(f->report));
+	if (f->flow == NULL)
+		o = json_set(o, "flow_error", text_or_null(f->flow_error.msg));
+	else
+		o = json_set(o, "prompt", text_or_null(f->flow->prompt));
+	o = json_set(o, "attempts_damaged", json_uint(f->attempts.damaged));
+	o = json_set(o, "problems", json_ref(f->problems));
+	return o;
+}
+
+static struct json *
+directory_json(const struct view *v, const struct session *s)
+{
+	struct buf b = {0};
+	struct json *text;
+
+	buf_printf(&b, "%s/%s/%s", v->home->path, HOME_RUNS, s->run_id);
+	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
+	buf_clear(&b);
+	return text;
+}
+
+/* What the database knows is shown also of a run whose directory cannot be opened. */
+static int
+no_files(struct run_files *f, struct err *e)
+{
+	if (e->code == ERR_NOMEM)
+		return -1;
+	*f = (struct run_files){.fd = -1, .flow_error = *e, .problems = json_array()};
+	f->problems = json_append(f->problems, seek_problem("", e->msg));
+	err_clear(e);
+	return f->problems != NULL ? 0 : err_nomem(e);
+}
+
+struct json *
+view_run_full(const struct view *v, const struct session *s, struct err *e)
+{
+	struct collect controls = {.array = json_array()};
+	struct collect moves = {.array = json_array()};
+	struct collect notices = {.array = json_array()};
+	struct run_files files;
+	struct facts facts = {0};
+	struct json *o = NULL;
+
+	if (run_files_open(v->home, s, true, &files, e) != 0 && no_files(&files, e) != 0)
+		goto out;
+	facts.missing = missing_of(v, s, files.fd);
+	facts.damaged = json_length(files.problems) > 0;
+	facts_from_attempts(v, s, &files.attempts, files.lock_held, &facts);
+	facts_from_lock(s, files.lock_free, &facts);
+	facts_from_supervisor(v, s, &facts);
+	if (session_transitions(v->store, s->run_id, collect_transition, &moves, e) != 0 ||
+	    mailbox_of_job(v->store, s, v->home_option, true, &controls.array, e) != 0 ||
+	    notice_list(v->store, s->run_id, collect_notice, &notices, e) != 0)
+		goto close;
+	o = files_json(run_json(v, s, &facts), &files, s);
+	o = json_set(o, "transitions", moves.array);
+	o = json_set(o, "controls", controls.array);
+	o = json_set(o, "notices", notices.array);
+	o = json_set(o, "policy", copy_or_null(s->policy));
+	moves.array = controls.array = notices.array = NULL;
+	o = json_set(o, "metadata", copy_or_null(s->metadata));
+	o = json_set(o, "directory", directory_json(v, s));
+	if (o == NULL)
+		err_nomem(e);
+close:
+	run_files_close(&files);
+out:
+	json_unref(moves.array);
+	json_unref(notices.array);
+	json_unref(controls.array);
+	return o;
+}

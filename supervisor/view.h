@@ -1,0 +1,76 @@
+/*
+ * What there is to say about runs, as JSON values. Commands print these; nothing here prints. The
+ * members are described in flowsup(1), JSON.
+ */
+#ifndef FLOWSUP_VIEW_H
+#define FLOWSUP_VIEW_H
+
+#include "flowsup/flow.h"
+#include "flowsup/home.h"
+#include "flowsup/json.h"
+#include "flowsup/store.h"
+
+struct view {
+	const struct home *home;
+	struct store *store;
+	const char *home_option; /* --home as given, repeated in commands to paste; or NULL */
+	struct json *supervisor; /* client_status, or NULL: none listens */
+	struct proc_place here;
+	bool has_here;
+};
+/* Asks a running supervisor what it knows; starts none. Borrows all but what it asks for. */
+void view_init(struct view *v, const struct home *h, struct store *s, const char *home_option);
+void view_clear(struct view *v);
+
+/* One run without its operations: what `list --json` shows. NULL with *e. */
+struct json *view_run(const struct view *v, const struct session *s, struct err *e);
+/* What a table of runs shows of one, and no more: of ten thousand each member counts. */
+struct json *view_run_brief(const struct view *v, const struct session *s, struct err *e);
+/* With operations, transitions, controls and the state of its checkpoint: `show --json`. */
+struct json *view_run_full(const struct view *v, const struct session *s, struct err *e);
+/*
+ * A run whose row says that it runs and whose lock is free is marked so. For a moment that is so of
+ * each run that ends: its row is read before the lock. So what is shown is settled first.
+ */
+#define MARK_NO_WORKER "no worker"
+enum { VIEW_SETTLE_MS = 1000, VIEW_SETTLE_STEP_MS = 20 };
+bool view_lacks_worker(const struct json *run);
+typedef struct json *view_fn(const struct view *v, const struct session *s, struct err *e);
+/*
+ * Makes *run anew from its row until it is not marked so any more, or until that time, and at least
+ * once. Not inside a walk over rows: its snapshot would stay. -1 with *e, *run stays.
+ */
+int view_settle(const struct view *v, view_fn *make, int64_t until_ns, struct json **run,
+    struct err *e);
+
+/* The files of one run, opened together. */
+struct run_files {
+	int fd;
+	bool lock_held, lock_free; /* neither: there is none that can be asked */
+	struct flow *flow;     /* NULL: could not be read, flow_error says why */
+	struct json *problems; /* seek_problems(); with the state only, else NULL */
+	struct json *state;    /* of the checkpoint, or NULL */
+	struct json *carry;    /* state that a resumed run began with, or NULL */
+	struct json *report;   /* checkpoint_recovery, or NULL when there is no checkpoint */
+	struct attempts attempts;
+	struct err flow_error, state_error;
+};
+/* with_state loads the checkpoint too. -1 when the run directory cannot be opened (ERR_IO: gone) or
+ * memory ends; unreadable files in it are told in the struct. */
+int run_files_open(const struct home *h, const struct session *s, bool with_state,
+    struct run_files *f, struct err *e);
+void run_files_close(struct run_files *f);
+
+/* An array with one object for each operation, in the document's order. NULL: out of memory. */
+struct json *view_operations(const struct run_files *f, const struct session *s);
+/* Of files with their state and flow: what had an outcome in the run that this one resumes, an object
+ * with their ids. NULL: out of memory. */
+struct json *view_carried(const struct run_files *f);
+/* How many operations of a run with a dead worker still run. */
+unsigned view_survivors(const struct attempts *a);
+/* Appends `text` so that a shell reads it back as one word. */
+void view_shell_word(struct buf *to, const char *text);
+/* Seconds since a process with this start time began. */
+double view_process_age(uint64_t start_ticks);
+
+#endif

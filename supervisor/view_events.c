@@ -1,0 +1,83 @@
+/* What only the run's events tell of operations without a saved outcome: times, and how far they are. */
+#include <string.h>
+
+#include "events.h"
+#include "view_ops.h"
+
+/* Enough for what has run last; a run's events may be many. */
+enum { RECENT_MOST = 256 * 1024 };
+
+static const char *const ends[] = {"NodeCompleted", "NodeFailed", "NodeCancelled", "NodeRetrying"};
+
+static bool
+is_end(struct slice name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (slice_is(name, ends[i]))
+			return true;
+	return false;
+}
+
+static struct json *
+copy(struct json *o, const char *to, const struct json *event, const char *from)
+{
+	const struct json *v = json_get(event, from);
+
+	return v == NULL ? o : json_set(o, to, json_ref(v));
+}
+
+/* What is known of an operation after one more event; an attempt that starts begins anew. */
+static struct json *
+after(const struct json *known, const struct json *event)
+{
+	struct slice name = json_text(json_get(event, "event"));
+
+	if (slice_is(name, "NodeStarted"))
+		return copy(json_object(), "started_at", event, "time");
+	if (is_end(name))
+		return copy(known != NULL ? json_ref(known) : json_object(), "ended_at", event, "time");
+	if (!slice_is(name, "NodeProgress"))
+		return NULL;
+	return copy(copy(json_remove(known != NULL ? json_ref(known) : json_object(), slice_of("text")),
+			"fraction", event, "fraction"),
+	    "text", event, "text");
+}
+
+static int
+take(void *arg, struct slice line, struct err *e)
+{
+	struct json **recent = arg, *event = NULL, *now;
+	struct err ignored = {0};
+	struct slice op;
+
+	if (memmem(line.data, line.len, "\"Node", 5) == NULL ||
+	    json_parse(line, NULL, &event, NULL, &ignored) != 0)
+		return ignored.code == ERR_NOMEM ? err_nomem(e) : 0;
+	op = json_text(json_get(event, "op"));
+	now = op.len > 0 ? after(json_getn(*recent, op), event) : NULL;
+	if (now != NULL)
+		*recent = json_setn(*recent, op, now);
+	json_unref(event);
+	return *recent != NULL ? 0 : err_nomem(e);
+}
+
+struct json *
+view_recent(const struct run_files *f)
+{
+	struct json *recent = json_object();
+	struct err ignored = {0};
+	struct tail t;
+
+	tail_init(&t, f->fd, RUN_EVENTS);
+	tail_to_end(&t);
+	/* The first line may be half a one, which is no JSON. */
+	t.at = t.at > RECENT_MOST ? t.at - RECENT_MOST : 0;
+	if (recent != NULL && tail_read(&t, take, &recent, &ignored) != 0 && ignored.code == ERR_NOMEM) {
+		json_unref(recent);
+		recent = NULL;
+	}
+	tail_close(&t);
+	return recent;
+}

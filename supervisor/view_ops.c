@@ -1,0 +1,513 @@
+/* What became of each operation, derived from the checkpoint, the log of attempts and the graph. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flowsup/clock.h"
+#include "flowsup/exits.h"
+#include "flowsup/fs.h"
+#include "flowsup/proc.h"
+#include "view_ops.h"
+
+static const char *const words[] = {
+    [OP_PENDING] = "pending",
+    [OP_RUNNING] = "running",
+    [OP_WAITING] = "waiting",
+    [OP_COMPLETED] = "completed",
+    [OP_FAILED] = "failed",
+    [OP_SKIPPED] = "skipped",
+    [OP_CANCELLED] = "cancelled",
+    [OP_INTERRUPTED] = "interrupted",
+};
+
+/* ---- Attempts ---- */
+
+int64_t
+view_number(const struct json *object, const char *name, int64_t otherwise)
+{
+	int64_t n;
+
+	return json_int64(json_get(object, name), &n) ? n : otherwise;
+}
+
+/* The end of a turn may be written after the next one's start, which its child writes itself. */
+static void
+place_line(const struct run_files *f, struct op_view *ops, struct attempt_line *line)
+{
+	size_t op = line->op == NULL ? SIZE_MAX : flow_find(f->flow, line->op);
+
+	if (op == SIZE_MAX)
+		return;
+	if (line->kind == ATTEMPT_LINE_START) {
+		ops[op].before = ops[op].end;
+		ops[op].start = attempt_line_json(line);
+		ops[op].end = NULL;
+	} else if (line->attempt == view_number(ops[op].start, "attempt", 1)) {
+		ops[op].end = attempt_line_json(line);
+	} else if (line->attempt + 1 == view_number(ops[op].start, "attempt", 1)) {
+		ops[op].before = attempt_line_json(line);
+	}
+}
+
+static void
+place_attempts(const struct run_files *f, struct op_view *ops)
+{
+	size_t i;
+
+	for (i = 0; i < f->attempts.nlines; i++)
+		place_line(f, ops, &f->attempts.lines[i]);
+}
+
+struct proc_id
+view_start_id(const struct json *start)
+{
+	struct proc_id id = {0};
+	int64_t pid;
+
+	if (json_int64(json_get(start, "pid"), &pid) && pid > 0 && pid <= INT32_MAX &&
+	    json_uint64(json_get(start, "start"), &id.start_ticks))
+		id.pid = (pid_t)pid;
+	return id;
+}
+
+static bool
+is_alive(const struct run_files *f, const struct json *start)
+{
+	struct proc_id id = view_start_id(start);
+
+	if (f->lock_held)
+		return true;
+	return id.pid > 0 && view_survivors(&f->attempts) > 0 && proc_is_alive(id);
+}
+
+static enum op_state
+state_of_end(const struct run_files *f, size_t op, const struct op_view *v)
+{
+	struct slice class = json_text(json_get(v->end, "class"));
+
+	if (slice_is(class, "completed"))
+		return OP_COMPLETED;
+	if (slice_is(class, "cancelled"))
+		return OP_CANCELLED;
+	if (f->lock_held && view_number(v->end, "attempt", 1) < (int64_t)f->flow->ops[op].how->retry.attempts)
+		return OP_WAITING;
+	return OP_FAILED;
+}
+
+/* ---- The graph ---- */
+
+bool
+view_is_settled(enum op_state s)
+{
+	return s == OP_COMPLETED || s == OP_FAILED || s == OP_SKIPPED;
+}
+
+/* Whether a settled predecessor means that the edge never opens. */
+static bool
+is_blocked(const struct flow_edge *edge, enum op_state before)
+{
+	if (!view_is_settled(before))
+		return false;
+	switch (edge->on) {
+	case FLOW_ON_SUCCESS:
+		return before != OP_COMPLETED;
+	case FLOW_ON_FAILURE:
+		return before != OP_FAILED;
+	case FLOW_ON_ALWAYS:
+		return false;
+	}
+	return false;
+}
+
+static bool
+nothing_is_withheld(const struct run_files *f, const struct session *s)
+{
+	if (s->status == STATUS_COMPLETED)
+		return true;
+	return s->status == STATUS_FAILED && s->reason_code != NULL && !f->flow->fail_fast &&
+	    strcmp(s->reason_code, "run.failed.operation") == 0;
+}
+
+/* The worker tells the database what waits for a person. */
+static bool
+waits_for_approval(const struct session *s, const char *id)
+{
+	struct json_iter it = json_iterate(json_get(s->metadata, "waiting"));
+	const struct json *one;
+
+	if (s->status != STATUS_RUNNING && s->status != STATUS_PAUSED)
+		return false;
+	while (json_next(&it, NULL, &one))
+		if (slice_is(json_text(json_get(one, "op")), id))
+			return true;
+	return false;
+}
+
+static enum op_state
+state_of_unstarted(const struct run_files *f, const struct session *s, size_t op,
+    struct op_view *ops)
+{
+	const struct flow_op *o = &f->flow->ops[op];
+	size_t i;
+
+	for (i = 0; i < o->nneeds; i++) {
+		if (!is_blocked(&o->needs[i], ops[o->needs[i].op].state))
+			continue;
+		ops[op].blocker = o->needs[i].op;
+		return OP_SKIPPED;
+	}
+	if (waits_for_approval(s, o->id))
+		return OP_WAITING;
+	/* A run that finished all it could leaves out only what its conditions forbade. */
+	return nothing_is_withheld(f, s) ? OP_SKIPPED : OP_PENDING;
+}
+
+/* An agent's operation with an outcome goes on with another turn, for messages. */
+static bool
+is_in_further_turn(const struct run_files *f, const struct op_view *v)
+{
+	return v->entry != NULL && v->start != NULL && v->end == NULL &&
+	    view_number(v->start, "attempt", 1) > view_number(v->entry, "attempts", 1) && is_alive(f, v->start);
+}
+
+static enum op_state
+state_of(const struct run_files *f, const struct session *s, size_t op, struct op_view *ops)
+{
+	struct op_view *v = &ops[op];
+
+	if (is_in_further_turn(f, v))
+		return OP_RUNNING;
+	if (v->entry != NULL)
+		return slice_is(json_text(json_get(v->entry, "status")), "completed") ? OP_COMPLETED
+										      : OP_FAILED;
+	if (v->start == NULL)
+		return state_of_unstarted(f, s, op, ops);
+	if (v->end != NULL)
+		return state_of_end(f, op, v);
+	return is_alive(f, v->start) ? OP_RUNNING : OP_INTERRUPTED;
+}
+
+/* ---- As JSON ---- */
+
+static struct json *
+member_or_null(const struct json *object, const char *name)
+{
+	const struct json *v = json_get(object, name);
+
+	return v == NULL ? json_null() : json_ref(v);
+}
+
+/* Class, code and signal of how it ended; NULL when it has not, or when nothing went wrong. */
+static const struct json *
+ending(const struct op_view *v)
+{
+	if (v->state != OP_COMPLETED && v->state != OP_FAILED && v->state != OP_CANCELLED)
+		return NULL;
+	return v->entry != NULL ? json_get(v->entry, "error") : v->end;
+}
+
+static int64_t
+signal_of(const struct op_view *v)
+{
+	const struct json *end = ending(v);
+	bool killed = slice_is(json_text(json_get(end, "class")), "signal");
+
+	return view_number(end, "signal", killed ? view_number(end, "code", 0) : 0);
+}
+
+/*
+ * Whether a process ended with a status of its own. What could not be started has an errno in `code`;
+ * what no process was started for has no time of its start; and the class "exit" stands with 0 only
+ * where nobody knows how it ended.
+ */
+static bool
+has_exit_status(const struct op_view *v)
+{
+	const struct json *end = ending(v);
+	struct slice class = json_text(json_get(end, "class"));
+
+	if (signal_of(v) > 0 || slice_is(class, "spawn"))
+		return false;
+	if (v->entry != NULL && json_get(v->entry, "started_at") == NULL)
+		return false;
+	return !slice_is(class, "exit") || view_number(end, "code", 0) != 0;
+}
+
+static struct json *
+exit_json(const struct op_view *v)
+{
+	const struct json *end = ending(v);
+
+	if (end == NULL)
+		return v->state == OP_COMPLETED ? json_int(0) : json_null();
+	return has_exit_status(v) ? member_or_null(end, "code") : json_null();
+}
+
+static struct json *
+signal_json(const struct op_view *v)
+{
+	int64_t signal = signal_of(v);
+
+	return signal > 0 && signal < INT32_MAX ? json_cstr(proc_signal_name((int)signal)) : json_null();
+}
+
+static struct json *
+needs_json(const struct run_files *f, size_t op)
+{
+	const struct flow_op *o = &f->flow->ops[op];
+	struct json *needs = json_array();
+	size_t i;
+
+	for (i = 0; i < o->nneeds; i++)
+		needs = json_append(needs, json_cstr(f->flow->ops[o->needs[i].op].id));
+	return needs;
+}
+
+static struct json *
+attempt_json(const struct op_view *v)
+{
+	int64_t attempt = view_number(v->start, "attempt", 0);
+
+	return json_int(view_number(v->entry, "attempts", attempt));
+}
+
+static struct json *
+class_json(const struct op_view *v)
+{
+	if (v->entry != NULL)
+		return member_or_null(json_get(v->entry, "error"), "class");
+	return member_or_null(v->end, "class");
+}
+
+static struct json *
+id_or_null(const struct run_files *f, uint32_t i)
+{
+	return i == FLOW_NO_OP ? json_null() : json_cstr(f->flow->ops[i].id);
+}
+
+/* Of what was added, and of what another try stands for. */
+static struct json *
+with_origin(const struct run_files *f, uint32_t i, struct json *o)
+{
+	static const char *const kinds[] = {[FLOW_GROWN_SPAWN] = "spawned",
+	    [FLOW_GROWN_RETRY] = "retry", [FLOW_GROWN_ITEM] = "item"};
+	const struct flow_grown *g = flow_grown(f->flow, i);
+
+	if (g != NULL) {
+		o = json_set(o, "added", json_cstr(kinds[g->kind]));
+		o = json_set(o, "node_id", member_or_null(g->entry, "node_id"));
+		o = json_set(o, "parent", id_or_null(f, g->parent));
+		if (g->kind == FLOW_GROWN_RETRY)
+			o = json_set(o, "escalated_from", id_or_null(f, g->emitter));
+	}
+	if (flow_is_replaced(f->flow, i))
+		o = json_set(o, "replaced_by", json_cstr(f->flow->ops[flow_final(f->flow, i)].id));
+	return o;
+}
+
+/* Of what runs the kernel knows it, also where no event tells. */
+static struct json *
+started_json(const struct op_view *v)
+{
+	double now = (double)clock_wall_ns() / (double)NS_PER_S;
+
+	if (v->state == OP_RUNNING && v->entry == NULL && json_get(v->recent, "started_at") == NULL)
+		return json_real(now - view_process_age(view_start_id(v->start).start_ticks));
+	return member_or_null(v->entry != NULL ? v->entry : v->recent, "started_at");
+}
+
+static struct json *
+ended_json(const struct op_view *v)
+{
+	bool over = v->state == OP_COMPLETED || v->state == OP_FAILED || v->state == OP_CANCELLED;
+
+	return v->entry != NULL ? member_or_null(v->entry, "ended_at")
+	    : over		? member_or_null(v->recent, "ended_at")
+				: json_null();
+}
+
+static struct json *
+operation_json(const struct run_files *f, const struct session *s, size_t op,
+    const struct op_view *ops)
+{
+	const struct op_view *v = &ops[op];
+	struct json *o = json_object();
+	bool running = v->state == OP_RUNNING;
+
+	o = json_set(o, "id", json_cstr(f->flow->ops[op].id));
+	o = json_set(o, "state", json_cstr(words[v->state]));
+	o = json_set(o, "saved", json_bool(v->entry != NULL));
+	o = json_set(o, "attempt", attempt_json(v));
+	o = json_set(o, "exit", exit_json(v));
+	o = json_set(o, "signal", signal_json(v));
+	o = json_set(o, "class", class_json(v));
+	o = json_set(o, "why", view_why(f, s, op, ops));
+	o = json_set(o, "replayed", json_bool(v->carried));
+	o = json_set(o, "started_at", started_json(v));
+	o = json_set(o, "ended_at", ended_json(v));
+	o = json_set(o, "pid", running ? member_or_null(v->start, "pid") : json_null());
+	o = json_set(o, "elapsed",
+	    running ? json_real(view_process_age(view_start_id(v->start).start_ticks)) : json_null());
+	o = json_set(o, "progress", running ? member_or_null(v->recent, "fraction") : json_null());
+	o = json_set(o, "progress_text", running ? member_or_null(v->recent, "text") : json_null());
+	o = json_set(o, "needs", needs_json(f, op));
+	return with_origin(f, (uint32_t)op, o);
+}
+
+/* ---- What is in the file and not saved ---- */
+
+static struct json *
+with_saved(struct json *saved, struct slice line, bool *whole)
+{
+	struct json *event = NULL;
+	struct err e = {0};
+	struct slice op;
+
+	if (json_parse(line, NULL, &event, NULL, &e) != 0)
+		return saved;
+	op = json_text(json_get(event, "op"));
+	if (slice_is(json_text(json_get(event, "event")), "CheckpointSaved") && op.len > 0)
+		saved = json_setn(saved, op, json_bool(true));
+	*whole &= saved != NULL;
+	json_unref(event);
+	return saved;
+}
+
+/* The operations of which the run's events say that they were saved; NULL when that is not known. */
+static struct json *
+saved_by_events(const struct run_files *f)
+{
+	struct json *saved = json_object();
+	struct buf text = {0};
+	struct err e = {0};
+	bool whole = saved != NULL;
+	const char *at, *lf;
+
+	if (fs_read_private_file(f->fd, RUN_EVENTS, JSON_MAX_PROGRAM, &text, &e) != 0)
+		whole = false;
+	at = text.data;
+	while (whole && (lf = memchr(at, '\n', text.len - (size_t)(at - text.data))) != NULL) {
+		saved = with_saved(saved, (struct slice){at, (size_t)(lf - at)}, &whole);
+		at = lf + 1;
+	}
+	buf_clear(&text);
+	if (!whole) {
+		json_unref(saved);
+		return NULL;
+	}
+	return saved;
+}
+
+/*
+ * While storage fails, a record can stand in the journal although its fsync failed. A reader cannot
+ * tell it from others; but only what was acknowledged is called saved.
+ */
+static void
+drop_unsaved(const struct run_files *f, const struct session *s, struct op_view *ops)
+{
+	struct json *saved;
+	size_t i;
+
+	if (s->reason_code == NULL || strcmp(s->reason_code, "run.running.storage") != 0)
+		return;
+	saved = saved_by_events(f);
+	for (i = 0; i < f->flow->nops; i++)
+		if (!ops[i].carried && json_get(saved, f->flow->ops[i].id) == NULL)
+			ops[i].entry = NULL;
+	json_unref(saved);
+}
+
+static bool
+is_pending(const struct json *entry)
+{
+	return slice_is(json_text(json_get(entry, "status")), "pending");
+}
+
+/* The entry with the outcome of an operation, or NULL. */
+static const struct json *
+recorded(const struct run_files *f, size_t i)
+{
+	const struct flow_grown *g = flow_grown(f->flow, (uint32_t)i);
+
+	if (g == NULL)
+		return json_get(json_get(f->state, "ops"), f->flow->ops[i].id);
+	return is_pending(g->entry) ? NULL : g->entry;
+}
+
+struct json *
+view_carried(const struct run_files *f)
+{
+	const struct json *ops = json_get(f->carry, "ops"), *entry;
+	struct json *all = ops != NULL ? json_ref(ops) : json_object();
+	struct json_iter it = json_iterate(json_get(f->carry, "spawned"));
+	size_t i;
+
+	while (json_next(&it, NULL, &entry)) {
+		i = flow_find_node(f->flow, json_cstr_of(json_get(entry, "node_id")));
+		if (i != SIZE_MAX && !is_pending(entry))
+			all = json_set(all, f->flow->ops[i].id, json_bool(true));
+	}
+	return all;
+}
+
+/* Events are read only where something was started and has no saved outcome. */
+static struct json *
+recent_of(const struct run_files *f, struct op_view *ops)
+{
+	struct json *recent = NULL;
+	size_t i;
+
+	for (i = 0; i < f->flow->nops; i++) {
+		if (ops[i].start == NULL || ops[i].entry != NULL)
+			continue;
+		if (recent == NULL && (recent = view_recent(f)) == NULL)
+			break;
+		ops[i].recent = json_get(recent, f->flow->ops[i].id);
+	}
+	return recent;
+}
+
+static struct json *
+operations_json(const struct run_files *f, const struct session *s, struct op_view *ops)
+{
+	struct json *carried = view_carried(f), *array = json_array(), *recent;
+	size_t i, op;
+
+	for (i = 0; i < f->flow->nops; i++) {
+		ops[i].blocker = SIZE_MAX;
+		ops[i].entry = recorded(f, i);
+		ops[i].carried = ops[i].entry != NULL && json_get(carried, f->flow->ops[i].id) != NULL;
+	}
+	json_unref(carried);
+	place_attempts(f, ops);
+	drop_unsaved(f, s, ops);
+	/* A further turn, or another attempt, was made here. */
+	for (i = 0; i < f->flow->nops; i++)
+		ops[i].carried = ops[i].carried && ops[i].end == NULL;
+	/* In an order in which predecessors come first: skipping goes from one to the next. */
+	for (i = 0; i < f->flow->nops; i++) {
+		op = f->flow->order[i];
+		ops[op].state = state_of(f, s, op, ops);
+	}
+	recent = recent_of(f, ops);
+	for (i = 0; i < f->flow->nops; i++)
+		array = json_append(array, operation_json(f, s, i, ops));
+	json_unref(recent);
+	return array;
+}
+
+struct json *
+view_operations(const struct run_files *f, const struct session *s)
+{
+	struct op_view *ops;
+	struct json *array;
+
+	if (f->flow == NULL)
+		return json_array();
+	ops = calloc(f->flow->nops + 1, sizeof(*ops));
+	if (ops == NULL)
+		return NULL;
+	array = operations_json(f, s, ops);
+	free(ops);
+	return array;
+}

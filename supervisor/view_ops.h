@@ -1,0 +1,44 @@
+/* What is found of one operation before it is told; only for view_ops.c and view_why.c. */
+#ifndef FLOWSUP_VIEW_OPS_H
+#define FLOWSUP_VIEW_OPS_H
+
+#include "flowsup/proc.h"
+#include "view.h"
+
+enum op_state {
+	OP_PENDING,
+	OP_RUNNING,
+	OP_WAITING, /* for its next attempt, or, never started, for approval */
+	OP_COMPLETED,
+	OP_FAILED,
+	OP_SKIPPED,
+	OP_CANCELLED,
+	OP_INTERRUPTED /* was running when its worker died, and is gone */
+};
+
+struct op_view {
+	enum op_state state;
+	const struct json *entry; /* of the checkpoint */
+	bool carried; /* the entry came from the run that this one resumes */
+	const struct json *start, *end; /* latest lines of attempts.log */
+	const struct json *before; /* the end of the attempt before that */
+	const struct json *recent; /* of view_recent, or NULL */
+	size_t blocker; /* operation that keeps it from running, SIZE_MAX: none */
+};
+
+int64_t view_number(const struct json *object, const char *name, int64_t otherwise);
+/* The process of a start's line; pid 0 where it names none. */
+struct proc_id view_start_id(const struct json *start);
+bool view_is_settled(enum op_state s);
+
+/*
+ * By operation what the run's latest events say of its last attempt: {"started_at","ended_at","fraction",
+ * "text"}, each only where it is known. NULL: out of memory.
+ */
+struct json *view_recent(const struct run_files *f);
+
+/* Why it is as it is, of an operation among all; null when there is nothing to say. */
+struct json *view_why(const struct run_files *f, const struct session *s, size_t op,
+    const struct op_view *ops);
+
+#endif

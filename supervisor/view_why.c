@@ -1,0 +1,297 @@
+/* Why an operation is where it is: a sentence for `show`. */
+#include <fcntl.h>
+#include <string.h>
+
+#include "flowsup/exits.h"
+#include "flowsup/fs.h"
+#include "output.h"
+#include "view_ops.h"
+
+enum { NAMED_MOST = 3, TEXT_MOST = 60 };
+
+/* "a, b, c and 4 more" of the operations that an edge leads from, where wanted. */
+struct names {
+	const char *before; /* stands before the first */
+	size_t count;
+	struct buf *to;
+};
+
+static void
+add_name(struct names *n, const char *name)
+{
+	if (n->count < NAMED_MOST)
+		buf_printf(n->to, "%s%s", n->count == 0 ? n->before : ", ", name);
+	n->count++;
+}
+
+static bool
+end_names(const struct names *n)
+{
+	if (n->count > NAMED_MOST)
+		buf_printf(n->to, " and %zu more", n->count - NAMED_MOST);
+	return n->count > 0;
+}
+
+static const char *
+before_of(const struct run_files *f, size_t op, size_t edge)
+{
+	return f->flow->ops[f->flow->ops[op].needs[edge].op].id;
+}
+
+/* Whether it is known that all slots are taken. */
+static bool
+slots_are_taken(const struct run_files *f, const struct op_view *ops)
+{
+	size_t i, running = 0;
+
+	for (i = 0; i < f->flow->nops; i++)
+		running += ops[i].state == OP_RUNNING;
+	return f->flow->concurrency > 0 && running >= f->flow->concurrency;
+}
+
+static void
+why_unstarted(const struct run_files *f, const struct session *s, size_t op,
+    const struct op_view *ops, struct buf *to)
+{
+	const struct flow_op *o = &f->flow->ops[op];
+	struct names waits = {.before = "needs ", .to = to};
+	struct names unsaved = {.before = "waits for the checkpoint to hold ", .to = to};
+	size_t i;
+
+	for (i = 0; i < o->nneeds; i++)
+		if (!view_is_settled(ops[o->needs[i].op].state))
+			add_name(&waits, before_of(f, op, i));
+	if (end_names(&waits))
+		return;
+	if (status_is_terminal(s->status)) {
+		buf_puts(to, "not started before the run ended");
+		return;
+	}
+	/* Nothing begins behind what could be lost. */
+	for (i = 0; i < o->nneeds; i++)
+		if (ops[o->needs[i].op].entry == NULL && ops[o->needs[i].op].end != NULL)
+			add_name(&unsaved, before_of(f, op, i));
+	if (end_names(&unsaved))
+		return;
+	buf_puts(to, s->status == STATUS_PAUSED ? "waits at the closed gate" : "waits for a slot");
+}
+
+static void
+why_skipped(const struct run_files *f, const struct op_view *ops, size_t op, struct buf *to)
+{
+	size_t blocker = ops[op].blocker;
+
+	/* The one that all of it comes from, as its event names it. */
+	while (blocker != SIZE_MAX && ops[blocker].state == OP_SKIPPED && ops[blocker].blocker != SIZE_MAX)
+		blocker = ops[blocker].blocker;
+	if (blocker == SIZE_MAX) {
+		buf_puts(to, "a condition of its edges was not met");
+		return;
+	}
+	buf_printf(to, "%s %s", f->flow->ops[blocker].id,
+	    ops[blocker].state == OP_FAILED      ? "failed"
+	        : ops[blocker].state == OP_SKIPPED ? "was skipped"
+	                                           : "did not fail");
+}
+
+/* ---- Why it was started ---- */
+
+/* The rest begins behind what is there. */
+static void
+separate(struct buf *to)
+{
+	if (to->len > 0)
+		buf_puts(to, "; ");
+}
+
+/* Behind what it explains, and not the whole of a long text. */
+static void
+add_text(struct buf *to, const char *before, struct slice text)
+{
+	if (text.len == 0)
+		return;
+	buf_puts(to, before);
+	text_fit(to, text, TEXT_MOST, true);
+}
+
+static void
+add_origin(const struct run_files *f, size_t op, struct buf *to)
+{
+	const struct flow_grown *g = flow_grown(f->flow, (uint32_t)op);
+	const char *item = f->flow->ops[op].item;
+
+	if (g != NULL || item != NULL)
+		separate(to);
+	if (item != NULL)
+		add_text(to, "item ", slice_of(item));
+	if (g == NULL)
+		return;
+	if (g->kind == FLOW_GROWN_ITEM)
+		buf_puts(to, item != NULL ? " of " : "item of ");
+	else
+		buf_puts(to, g->kind == FLOW_GROWN_RETRY ? "another try of " : "asked for by ");
+	buf_puts(to, g->emitter != FLOW_NO_OP ? f->flow->ops[g->emitter].id : "an earlier one");
+	add_text(to, ": ", json_text(json_get(g->entry, "reason")));
+}
+
+/* What had to go wrong, and what did not matter. */
+static void
+add_conditions(const struct run_files *f, size_t op, const struct op_view *ops, struct buf *to)
+{
+	const struct flow_op *o = &f->flow->ops[op];
+	struct names because = {.before = "because of the failure of ", .to = to};
+	struct names although = {.before = "whatever became of ", .to = to};
+	size_t i;
+
+	for (i = 0; i < o->nneeds; i++) {
+		if (o->needs[i].on != FLOW_ON_FAILURE)
+			continue;
+		if (because.count == 0)
+			separate(to);
+		add_name(&because, before_of(f, op, i));
+	}
+	end_names(&because);
+	for (i = 0; i < o->nneeds; i++) {
+		if (o->needs[i].on != FLOW_ON_ALWAYS || ops[o->needs[i].op].state == OP_COMPLETED)
+			continue;
+		if (although.count == 0)
+			separate(to);
+		add_name(&although, before_of(f, op, i));
+	}
+	end_names(&although);
+}
+
+static void
+add_attempt(const struct op_view *v, struct buf *to)
+{
+	struct slice class = json_text(json_get(v->before, "class"));
+	int64_t code = view_number(v->before, "code", 0);
+
+	if (class.len == 0)
+		return;
+	separate(to);
+	if (slice_is(class, "completed")) {
+		buf_puts(to, "a further turn");
+		return;
+	}
+	buf_puts(to, "again after ");
+	buf_slice(to, class);
+	if (slice_is(class, "exit"))
+		buf_printf(to, " %lld", (long long)code);
+}
+
+static void
+why_ran(const struct run_files *f, size_t op, const struct op_view *ops, struct buf *to)
+{
+	struct names after = {.before = "after ", .to = to};
+	size_t i;
+
+	add_origin(f, op, to);
+	if (flow_grown(f->flow, (uint32_t)op) == NULL)
+		add_conditions(f, op, ops, to);
+	add_attempt(&ops[op], to);
+	for (i = 0; (to->len == 0 || after.count > 0) && i < f->flow->ops[op].nneeds; i++)
+		add_name(&after, before_of(f, op, i));
+	if (!end_names(&after) && to->len == 0)
+		buf_puts(to, "needs nothing");
+}
+
+/* ---- All of it ---- */
+
+static void
+why_ended(const struct op_view *v, struct buf *to)
+{
+	const struct json *error = json_get(v->entry, "error");
+	struct slice message = json_text(json_get(error, "message"));
+	struct slice class = json_text(v->entry != NULL ? json_get(error, "class")
+							: json_get(v->end, "class"));
+
+	if (message.len > 0)
+		buf_slice(to, message);
+	else if (class.len > 0 && !slice_is(class, "completed"))
+		buf_slice(to, class);
+	if (v->entry == NULL && v->end != NULL)
+		buf_puts(to, to->len > 0 ? "; executed, not saved" : "executed, not saved");
+	else if (v->carried)
+		buf_puts(to, to->len > 0 ? "; replayed" : "replayed from an earlier run");
+}
+
+static void
+why_replaced(const struct run_files *f, uint32_t op, struct buf *to)
+{
+	if (flow_is_replaced(f->flow, op))
+		buf_printf(to, "%s%s was tried in its place", to->len > 0 ? "; " : "",
+		    f->flow->ops[flow_final(f->flow, op)].id);
+}
+
+/* Whoever reaped it has written how it ended, beside its output: a resume takes that end over. */
+static bool
+has_known_end(const struct run_files *f, const struct json *start)
+{
+	const char *op = json_cstr_of(json_get(start, "op")), *run = json_cstr_of(json_get(start, "run"));
+	char dir[ATTEMPT_DIR_TEXT];
+	struct exit_record end;
+	bool known;
+	int fd;
+
+	/* That of an earlier run lies there. */
+	if (op == NULL || run != NULL)
+		return false;
+	fd = openat(f->fd, RUN_OPS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	attempt_dir(op, (unsigned)view_number(start, "attempt", 1), dir);
+	known = fd >= 0 && exit_record_read(fd, dir, view_start_id(start), &end, NULL) == 0;
+	fd_close(&fd);
+	return known;
+}
+
+static void
+why_interrupted(const struct run_files *f, const struct json *start, struct buf *to)
+{
+	buf_puts(to, has_known_end(f, start)
+		? "has ended without its worker; a resume takes its end over"
+		: "was running when the worker ended; no outcome");
+}
+
+struct json *
+view_why(const struct run_files *f, const struct session *s, size_t op, const struct op_view *ops)
+{
+	struct buf b = {0};
+	struct json *text;
+
+	switch (ops[op].state) {
+	case OP_PENDING:
+		why_unstarted(f, s, op, ops, &b);
+		break;
+	case OP_SKIPPED:
+		why_skipped(f, ops, op, &b);
+		break;
+	case OP_COMPLETED:
+	case OP_FAILED:
+	case OP_CANCELLED:
+		why_ended(&ops[op], &b);
+		if (!ops[op].carried)
+			why_ran(f, op, ops, &b);
+		why_replaced(f, (uint32_t)op, &b);
+		break;
+	case OP_WAITING:
+		buf_puts(&b, ops[op].start != NULL ? "waits for its next attempt"
+						   : "waits for a person's approval");
+		if (ops[op].start != NULL && slots_are_taken(f, ops))
+			buf_puts(&b, " and a slot");
+		break;
+	case OP_INTERRUPTED:
+		why_interrupted(f, ops[op].start, &b);
+		break;
+	case OP_RUNNING:
+		if (!f->lock_held)
+			buf_puts(&b, "still runs, without a worker");
+		why_ran(f, op, ops, &b);
+		break;
+	}
+	if (b.failed)
+		text = NULL;
+	else
+		text = b.len == 0 ? json_null() : json_string_lossy(buf_view(&b), NULL);
+	buf_clear(&b);
+	return text;
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# An agent that behaves: instruction, answer, conversation, usage, version, environment.
+. "$(dirname "$0")/lib_agent.sh"
+export CLAUDECODE=1 CLAUDE_CODE_ENTRYPOINT=cli
+
+flow '  - {id: a, assignee: agent, instruction: "ok first"}' \
+	'  - {id: b, assignee: agent, needs: [a], instruction: "ok got {{ops.a.response}}"}' \
+	'  - {id: e, assignee: agent, instruction: "env"}' \
+	'  - {id: r, needs: [a], run: "cat \"$FLOWSUP_DEP_a\""}'
+check "the flow ends" run_flow
+equal "it is completed" completed "$(run_status "$RUN")"
+matches "the answer is the response" '"response":"turns: ok first\|"' "$(entry a)"
+matches "it can stand in an instruction" '"response":"turns: ok got turns: ok first\|\|"' "$(entry b)"
+matches "a successor gets it as a file" '"response":"turns: ok first\|"' "$(entry r)"
+equal "the instruction is kept" "ok first" "$(cat "$(run_dir)/ops/a.1/instruction")"
+matches "usage is recorded" '"usage":\{"input_tokens":7,"output_tokens":3,"cost_usd":0.25,"turns":1\}' "$(entry a)"
+matches "the conversation is recorded" \
+	'"conversation":\{"provider":"claude","version":"9.9.9 \(fake\)","id":"[0-9a-f-]{36}","home":"[^"]*/agent","cwd":"[^"]*"\}' \
+	"$(entry a)"
+matches "what was started is durable before it" '"provider":"claude","version":"9.9.9 \(fake\)","start":"new","id":"[0-9a-f-]{36}"' \
+	"$(cat "$(run_dir)/ops/a.1/agent.json")"
+equal "the version is asked for once a program" 1 "$(wc -l <"$AGENT/asked-for-version")"
+matches "the event names provider and version" '"provider":"claude","version":"9.9.9 \(fake\)"' "$(event NodeStarted a)"
+matches "the environment is cleaned" 'CLAUDECODE=unset CI=1 TERM=dumb' "$(entry e)"
+matches "PWD is the directory" "PWD=$T " "$(entry e)"
+matches "arguments of the role are given" 'extra= --permission-mode dontAsk' "$(entry e)"
+plan

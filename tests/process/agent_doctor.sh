@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# doctor lists providers: installed, not installed, broken, deaf.
+. "$(dirname "$0")/lib_agent.sh"
+printf '#!/bin/sh\nexit 1\n' >"$BIN/codex"
+chmod +x "$BIN/codex"
+own_provider -n ''
+mkdir -p "$T/config/flowsup/providers"
+rm "$T/config/flowsup/providers/claude.json"
+sed -e 's/"name": "goose"/"nam": "goose"/' "$ROOT/examples/providers/goose.json" >"$T/config/flowsup/providers/goose.json"
+cp "$ROOT/examples/providers/aider.json" "$T/config/flowsup/providers/"
+export PATH=$BIN:/usr/bin:/bin
+out=$("$FLOWSUP" doctor 2>&1)
+matches "an installed one, with its version" "ok +provider +claude: 9.9.9 \(fake\) \($BIN/claude\)" "$out"
+matches "one that fails" "warning +provider +codex: says no version within 20 s \($BIN/codex\)" "$out"
+matches "one that is not there" 'note +provider +aider: not installed, unverified' "$out"
+matches "a broken file, with its place" 'warning +provider +goose: [^ ]*/goose.json:3:3: a provider has no key "nam"' "$out"
+matches "and the nearest key" 'hint: did you mean "name"' "$out"
+matches "the same as JSON" '"check":"provider","state":"ok","text":"claude: 9.9.9' "$("$FLOWSUP" doctor --json 2>&1)"
+plan

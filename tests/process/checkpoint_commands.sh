@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# flowsup checkpoint: show, verify, export, migrate and compact, on a run and on copies of it.
+. "$(dirname "$0")/lib.sh"
+
+exits() { # NAME WANTED COMMAND...
+	local name=$1 wanted=$2
+	shift 2
+	"$@" >"$T/out" 2>"$T/err" </dev/null
+	equal "$name" "$wanted" $?
+}
+digest() { cat "$1"/checkpoint.json "$1"/checkpoint.json.journal 2>/dev/null | cksum; }
+
+cat >"$T/flow.yaml" <<'DOC'
+name: saved
+plan:
+  - id: one
+    run: echo SECRET-response; echo made > "$FLOWSUP_ARTIFACTS/made.txt"
+    artifacts: [made.txt]
+  - id: two
+    needs: [one]
+    run: cat "$FLOWSUP_DEP_one"
+DOC
+run=$("$FLOWSUP" start "$T/flow.yaml")
+check "the run completes" wait_until status_is "$run" completed
+dir=$FLOWSUP_HOME/runs/$run
+
+exits "a clean checkpoint verifies" 0 "$FLOWSUP" checkpoint verify "$run"
+matches "verify counts result digests" 'result digests +2 right' "$(cat "$T/out")"
+matches "verify counts artifacts" 'artifacts +1 right' "$(cat "$T/out")"
+matches "verify says what it cannot tell" 'not covered' "$(cat "$T/out")"
+exits "show works" 0 "$FLOWSUP" checkpoint show "$run"
+equal "and shows no response" 0 "$(grep -c SECRET "$T/out")"
+exits "verify works on a path" 0 "$FLOWSUP" checkpoint verify "$dir"
+exits "and on the file itself, with --json" 0 "$FLOWSUP" checkpoint verify --json "$dir/checkpoint.json"
+equal "the report says clean" clean "$(json "$(cat "$T/out")" status)"
+
+exits "export copies" 0 "$FLOWSUP" checkpoint export "$run" "$T/copy"
+equal "into files that only we can read" 600 "$(stat -c %a "$T/copy/checkpoint.json")"
+exits "the copy verifies but for what was not copied" 4 "$FLOWSUP" checkpoint verify "$T/copy"
+matches "which is the artifact" 'artifacts +WRONG +one: made.txt' "$(cat "$T/out")"
+exits "export does not replace" 73 "$FLOWSUP" checkpoint export "$run" "$T/copy"
+"$FLOWSUP" checkpoint export --json "$run" >"$T/a"
+"$FLOWSUP" checkpoint export --json "$T/copy" >"$T/b"
+equal "copy and run hold the same state" "$(sed 's/"generation":"[0-9a-f]*",//' "$T/a")" \
+	"$(sed 's/"generation":"[0-9a-f]*",//' "$T/b")"
+
+mkdir "$T/torn" && cp "$dir"/checkpoint.json* "$T/torn" && chmod 600 "$T"/torn/*
+printf '{"version":3,' >>"$T/torn/checkpoint.json.journal"
+cp -r "$dir/artifacts" "$T/torn/"
+exits "a torn tail is recovered" 6 "$FLOWSUP" checkpoint verify "$T/torn"
+matches "and reported on standard error" 'torn_tail' "$(cat "$T/err")"
+printf '\n' >>"$T/torn/checkpoint.json.journal"
+before=$(digest "$T/torn")
+exits "a malformed line is refused" 4 "$FLOWSUP" checkpoint verify "$T/torn"
+exits "show refuses it too" 4 "$FLOWSUP" checkpoint show "$T/torn"
+exits "and export" 4 "$FLOWSUP" checkpoint export "$T/torn" "$T/never"
+exits "and compact" 4 "$FLOWSUP" checkpoint compact "$T/torn"
+equal "and the files stay as they are" "$before" "$(digest "$T/torn")"
+check "and nothing half-made is left" [ ! -e "$T/never" ]
+
+mkdir "$T/edited" && cp "$dir"/checkpoint.json* "$T/edited" && chmod 600 "$T"/edited/*
+cp -r "$dir/artifacts" "$T/edited/"
+sed -i 's/"response":"SECRET/"response":"SECReT/' "$T/edited/checkpoint.json.journal"
+exits "an edited response is found by its digest" 4 "$FLOWSUP" checkpoint verify "$T/edited"
+matches "and named" 'result digests +WRONG +one' "$(cat "$T/out")"
+
+exits "compact folds the journal" 0 "$FLOWSUP" checkpoint compact "$run"
+equal "which is empty then" 0 "$(stat -c %s "$dir/checkpoint.json.journal")"
+exits "and it still verifies" 0 "$FLOWSUP" checkpoint verify "$run"
+"$FLOWSUP" checkpoint export --json "$run" >"$T/b"
+equal "with the same state" "$(sed 's/"generation":"[0-9a-f]*",//' "$T/a")" \
+	"$(sed 's/"generation":"[0-9a-f]*",//' "$T/b")"
+
+exits "export writes version 2" 0 "$FLOWSUP" checkpoint export "$run" "$T/v2" --checkpoint-format 2
+matches "which says so" '^\{"version":2,' "$(head -c 20 "$T/v2/checkpoint.json")"
+check "and has no journal" [ ! -e "$T/v2/checkpoint.json.journal" ]
+before=$(digest "$T/v2")
+exits "migrate writes version 3" 0 "$FLOWSUP" checkpoint migrate "$T/v2" "$T/v3"
+equal "and leaves its source" "$before" "$(digest "$T/v2")"
+exits "migrate of version 3 is refused" 4 "$FLOWSUP" checkpoint migrate "$T/v3" "$T/v4"
+exits "compact of version 2 is refused" 4 "$FLOWSUP" checkpoint compact "$T/v2"
+exits "what is not there is said" 2 "$FLOWSUP" checkpoint verify "$T/nowhere"
+exits "a directory without a checkpoint too" 2 "$FLOWSUP" checkpoint verify "$T"
+
+slow=$("$FLOWSUP" start -- sh -c "while [ ! -e '$T/go' ]; do sleep 0.05; done")
+has_base() { [ -e "$FLOWSUP_HOME/runs/$slow/checkpoint.json" ]; }
+check "a run is going on" wait_until has_base
+exits "a live run can be verified" 0 "$FLOWSUP" checkpoint verify "$slow"
+exits "but not compacted" 3 "$FLOWSUP" checkpoint compact "$slow"
+: >"$T/go"
+check "and it completes" wait_until status_is "$slow" completed
+
+plain=$("$FLOWSUP" start --checkpoint-format 2 -- true)
+check "a run with version 2 completes" wait_until status_is "$plain" completed
+matches "and has written version 2" '^\{"version":2,' \
+	"$(head -c 20 "$FLOWSUP_HOME/runs/$plain/checkpoint.json")"
+exits "which verifies" 0 "$FLOWSUP" checkpoint verify "$plain"
+cat >"$T/ends.yaml" <<'DOC'
+name: ends
+plan:
+  - {id: fails, run: exit 3}
+  - {id: killed, run: "kill -9 $$"}
+  - {id: silent, run: "echo no", response: none}
+  - {id: late, run: "exec sleep 30", timeout: 200ms}
+DOC
+ends=$("$FLOWSUP" start "$T/ends.yaml")
+check "a run whose operations end in other ways ends" wait_until status_is "$ends" failed
+exits "its checkpoint verifies" 0 "$FLOWSUP" checkpoint verify "$ends"
+matches "and every outcome has a digest" 'result digests +4 right' "$(cat "$T/out")"
+plan

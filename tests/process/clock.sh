@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# The wall clock jumps an hour forward and back (a suspend, a correction): nobody is declared dead, and
+# limits fire by their own clocks.
+. "$(dirname "$0")/lib.sh"
+
+export CLOCK_JUMP=$T/jump
+fact() { json "$("$FLOWSUP" list --json -n 100000 | grep "^{\"id\":\"$1\"")" "$2"; }
+is() { [ "$(fact "$1" status)" = "$2" ]; }
+jump() { echo "$1" >"$T/jump.new" && mv "$T/jump.new" "$T/jump"; }
+settle() { "$FLOWSUP" supervisor status >/dev/null; "$FLOWSUP" list >/dev/null; }
+(export LD_PRELOAD=$BUILD/tests/preload/clock.so; exec "$FLOWSUP" supervisor)
+
+cat >"$T/limits.yaml" <<END
+timeout: 30m
+watchdog: 10m
+plan:
+  - {id: long, timeout: 20m, run: 'until [ -e "$T/go" ]; do sleep 0.02; done'}
+  - {id: after, needs: [long], run: 'true'}
+END
+cat >"$T/short.yaml" <<END
+plan: [{id: op, timeout: 4s, grace: 1s, run: 'touch "$T/began"; exec sleep 1000'}]
+END
+run=$("$FLOWSUP" start "$T/limits.yaml")
+wait_until worker_is_ready "$run"
+worker=$(worker_pid "$run")
+for by in 3600 -3600 7200 0; do
+	jump "$by"
+	settle
+	check "a jump to ${by}s: the worker lives" alive "$worker"
+	equal "and its run goes on" running "$(fact "$run" status)"
+done
+marks=$("$FLOWSUP" list --json | grep -oE '"marks":\[[^]]*\]' | head -1)
+equal "it is not called stalled" '"marks":[]' "$marks"
+
+# A limit of 4 seconds, across two jumps, is one of 4 seconds.
+short=$("$FLOWSUP" start "$T/short.yaml")
+wait_until [ -e "$T/began" ]
+begun=$(date +%s%N)
+jump 3600
+settle
+jump -3600
+check "a limit fires" wait_until is "$short" failed
+took=$((($(date +%s%N) - begun) / 1000000))
+check "not early" [ "$took" -ge 3500 ]
+check "and not late ($took ms)" [ "$took" -lt 15000 ]
+
+# Order and ids hold although time went back.
+one=$("$FLOWSUP" start -- true)
+jump -7200
+two=$("$FLOWSUP" start -- true)
+check "what was started last is the last" wait_until is "$two" completed
+newest=$("$FLOWSUP" list --json -n 1 | sed -nE 's/^\{"id":"([^"]*)".*/\1/p')
+equal "also for list" "$two" "$newest"
+jump 3600
+pid=$(supervisor_pid)
+kill -KILL "$pid"
+wait_until gone "$pid"
+"$FLOWSUP" supervisor
+check "a supervisor of another time adopts the worker" wait_until worker_is_ready "$run"
+touch "$T/go"
+check "the run completes" wait_until is "$run" completed
+wait_until is "$one" completed
+plan

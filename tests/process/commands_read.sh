@@ -1,0 +1,292 @@
+#!/usr/bin/env bash
+# What reading commands print: texts and JSON, to files, pipes that close, full disks and terminals.
+. "$(dirname "$0")/lib.sh"
+mkdir "$T/work" && cd "$T/work" || exit 1
+
+valid_json() { # every line of standard input is one JSON object
+	perl -MJSON::PP -ne 'BEGIN { $j = JSON::PP->new->utf8 }
+		eval { ref $j->decode($_) eq "HASH" } or exit 1; $n++; END { exit 1 if !$n && !$? }'
+}
+value() { # expression on $o, from one object on standard input
+	perl -MJSON::PP -e 'my $o = JSON::PP->new->utf8->decode(join "", <STDIN>);
+		my $v = eval $ARGV[0]; die $@ if $@; print defined $v ? $v : "null"' "$1"
+}
+on_terminal() { # columns command...: its output on a terminal of this width
+	local columns=$1
+	shift
+	env -u NO_COLOR TERM=xterm LC_ALL=C.UTF-8 script -qec \
+		"stty cols $columns rows 24; $(printf '%q ' "$@")" /dev/null </dev/null | tr -d '\r'
+}
+
+# ---- Before the first run ----
+for words in list "list --json" "list --check" waiting "waiting --json" "queue list" "gc --dry-run" gc \
+	"supervisor status" "supervisor stop" "supervisor stop --all" "resume --all-crashed" "play list" config; do
+	for home in "$T/none" "$T/empty"; do
+		rm -rf "$home"
+		[ "$home" = "$T/none" ] || mkdir -m 700 "$home"
+		# shellcheck disable=SC2086 # words are meant
+		equal "$words in a home that is ${home##*/}: nothing, and no error" "0" \
+			"$("$FLOWSUP" $words --home "$home" >"$T/out" 2>"$T/err"; echo $?)"
+		[ "$home" != "$T/none" ] || check "$words makes none" [ ! -e "$home" ]
+	done
+	case $words in *list | waiting* | gc* | *crashed)
+		[ "$words" = "play list" ] || matches "$words says so" "no runs yet" "$(cat "$T/err")" ;;
+	esac
+done
+"$FLOWSUP" show --home "$T/none" @last 2>"$T/err"
+equal "one that is asked for by name is an error" "2 yes" \
+	"$? $(grep -q 'no runs yet' "$T/err" && echo yes)"
+"$FLOWSUP" queue set --home "$T/none" q --slots 1 && rm -r "$T/none/runs"
+equal "a database without its directories is no home without runs" "74 yes" \
+	"$("$FLOWSUP" list --home "$T/none" 2>"$T/err"; echo $?) $(
+		grep -q "'$T/none'.* 'runs' is gone" "$T/err" && echo yes)"
+
+for words in show logs watch "ctl status" "wait @last" "stop @last" "checkpoint show @last"; do
+	# shellcheck disable=SC2086 # words are meant
+	equal "$words is about one run: without any, an error" "2 flowsup: there are no runs yet" \
+		"$("$FLOWSUP" $words --home "$T/nothing" >"$T/out" 2>"$T/err"; echo "$? $(head -1 "$T/err")")"
+done
+
+cat >flow.yaml <<'YAML'
+name: demo
+concurrency: 2
+plan:
+  - {id: good, run: "echo one; echo two"}
+  - {id: bad, run: "echo oops >&2; exit 3"}
+  - {id: after-bad, needs: [bad], run: "echo never"}
+  - {id: after-that, needs: [after-bad], run: "echo never"}
+  - {id: cleanup, needs: [{op: bad, on: failure}], run: "echo cleaned"}
+  - {id: nasty, needs: [good], run: "printf '\\033[31mred\\007\\n\\377\\n'; printf end"}
+YAML
+id=$("$FLOWSUP" start --wait flow.yaml 2>"$T/lines")
+equal "a run with a failure exits 1" 1 $?
+matches "its lines say what failed" "bad failed: exit status 3" "$(cat "$T/lines")"
+equal "and what was skipped for it, in the words of show" "after-bad skipped: bad failed,after-that skipped: bad failed" \
+	"$(sed -n 's/^[0-9:]*  //; /skipped/p' "$T/lines" | paste -sd,)"
+matches "and name the command that says more" "hint: flowsup show $id" "$(cat "$T/lines")"
+
+# ---- show ----
+"$FLOWSUP" show --json "$id" >show.json
+check "show --json is JSON" valid_json <show.json
+op() { value "(grep { \$_->{id} eq '$1' } @{\$o->{ops}})[0]{$2}" <show.json; }
+equal "status and reason" "failed run.failed.operation" \
+	"$(value '"$o->{status} $o->{reason}"' <show.json)"
+equal "a completed operation" "completed 1 0 1" \
+	"$(op good state) $(op good saved) $(op good exit) $(op good attempt)"
+equal "a failed one" "failed 3 exit" "$(op bad state) $(op bad exit) $(op bad class)"
+equal "one that needed it" "skipped bad failed" "$(op after-bad state) $(op after-bad why)"
+equal "and one behind that, for the same" "skipped bad failed" \
+	"$(op after-that state) $(op after-that why)"
+equal "one that reacts to the failure" "completed" "$(op cleanup state)"
+equal "and says so" "because of the failure of bad" "$(op cleanup why)"
+equal "others say what came before" "needs nothing, after good" "$(op good why), $(op nasty why)"
+equal "everything is in order of the document" "good bad after-bad after-that cleanup nasty" \
+	"$(value 'join " ", map { $_->{id} } @{$o->{ops}}' <show.json)"
+equal "the checkpoint is clean" clean "$(value '$o->{checkpoint}{status}' <show.json)"
+equal "and nothing more is said of it" none "$(value '$o->{checkpoint}{message} // "none"' <show.json)"
+equal "transitions are in order" "queued starting running failed" \
+	"$(value 'join " ", map { $_->{status} } @{$o->{transitions}}' <show.json)"
+matches "the text counts as list does" "progress +6 of 6 done, 1 failed, 2 skipped, 4 saved" "$("$FLOWSUP" show "$id")"
+matches "which says as many" " failed +6/6 " "$("$FLOWSUP" list -n 1)"
+matches "the text says why" "after-bad +skipped +bad failed" "$("$FLOWSUP" show "$id")"
+matches "the graph has states" "bad.*failed" "$("$FLOWSUP" show --graph text)"
+for words in "graph flow.yaml" "show $id --graph text" "start -n flow.yaml"; do
+	# shellcheck disable=SC2086 # words are meant
+	matches "$words draws on a terminal" '─ cleanup .*← bad' "$(on_terminal 80 "$FLOWSUP" $words)"
+	for how in NO_COLOR=1 TERM=dumb LC_ALL=C; do
+		# shellcheck disable=SC2086 # words are meant
+		matches "$words says it in words with $how" '    cleanup +([a-z]+ +)?needs bad' \
+			"$(on_terminal 80 env $how "$FLOWSUP" $words)"
+	done
+	# shellcheck disable=SC2086 # words are meant
+	equal "$words does not draw for a program" "" "$("$FLOWSUP" $words | LC_ALL=C grep '[^ -~]')"
+done
+matches "a graph for programs has the states" '"id":"bad","state":"failed"' "$("$FLOWSUP" show --graph dot --json "$id")"
+matches "and that of a document what is needed" '^\{"file":"flow.yaml","valid":true.*"id":"nasty",.*"needs":\["good"\]' \
+	"$("$FLOWSUP" graph --json flow.yaml)"
+matches "a graph for Graphviz" "digraph" "$("$FLOWSUP" show --graph dot "$id")"
+"$FLOWSUP" show --exit-status "$id" >/dev/null
+equal "show --exit-status exits by the outcome" 1 $?
+"$FLOWSUP" show "${id%?}" >/dev/null
+equal "a prefix is enough" 0 $?
+"$FLOWSUP" show 2020 >/dev/null 2>"$T/err"
+equal "an unknown id: exit 2" 2 $?
+"$FLOWSUP" show --json 2020 2>&1 >/dev/null | value '$o->{error} . " " . $o->{exit_status}' >"$T/err"
+equal "with --json the error is an object" "NotFoundError 2" "$(cat "$T/err")"
+
+# ---- logs ----
+equal "logs of one operation are its bytes" "$(printf 'one\ntwo\n' | od -c)" \
+	"$("$FLOWSUP" logs "$id" good | od -c)"
+equal "also strange ones, without a newline added" "$(printf '\033[31mred\007\n\377\nend' | od -c)" \
+	"$("$FLOWSUP" logs "$id" nasty | od -c)"
+matches "on a terminal they are harmless, without colours" '^red\\x07' "$(on_terminal 80 "$FLOWSUP" logs "$id" nasty)"
+equal "no control character gets there" 0 \
+	"$(on_terminal 80 "$FLOWSUP" logs "$id" nasty | LC_ALL=C tr -d '\n' | LC_ALL=C tr -cd '\000-\037' | wc -c)"
+equal "several have prefixes" "good       | one" "$("$FLOWSUP" logs "$id" | grep one | sed 's/^good  *|/good       |/')"
+equal "as objects, a line each" '{"run":"'"$id"'","op":"good","attempt":1,"stderr":false,"text":"one","newline":true}' \
+	"$("$FLOWSUP" logs --json "$id" good | head -1)"
+equal "that stay valid, whatever was written" "end false" \
+	"$("$FLOWSUP" logs --json "$id" nasty | tail -1 | value '"$o->{text} " . ($o->{newline} ? "true" : "false")')"
+for words in list show logs watch wait waiting "queue list" "ctl status" check graph "checkpoint show" "checkpoint verify" \
+	"checkpoint export" config doctor version "play list" "play show" "supervisor status"; do
+	# shellcheck disable=SC2086 # words are meant
+	matches "$words has --json" ' --json' "$("$FLOWSUP" help $words)"
+done
+equal "--stderr" oops "$("$FLOWSUP" logs --stderr "$id" bad)"
+matches "no output: where to look" "hint: flowsup logs --stderr $id bad" \
+	"$("$FLOWSUP" logs "$id" bad 2>&1)"
+matches "an operation that never ran" "has not started" "$("$FLOWSUP" logs "$id" after-bad 2>&1)"
+"$FLOWSUP" logs "$id" goood >/dev/null 2>"$T/err"
+equal "an unknown operation: exit 2" 2 $?
+matches "and the nearest" "hint: flowsup logs $id good" "$(cat "$T/err")"
+"$FLOWSUP" logs "$id" good --attempt 7 >/dev/null 2>&1
+equal "an attempt that was not: exit 2" 2 $?
+equal "logs -f of a run at its end ends" "one two" "$("$FLOWSUP" logs -f "$id" good 2>/dev/null | paste -sd' ')"
+
+# ---- list ----
+for i in 1 2 3; do "$FLOWSUP" start --label "n=$i" -- true >/dev/null; done
+check "wait for the latest" "$FLOWSUP" wait --timeout 60s @last
+check "list --json is JSON" valid_json < <("$FLOWSUP" list --json)
+equal "newest first" "3" "$("$FLOWSUP" list --json -n 1 | value '$o->{labels}{n}')"
+equal "-n" 2 "$("$FLOWSUP" list --json -n 2 | wc -l)"
+equal "--status" "$id" "$("$FLOWSUP" list --json --status failed | value '$o->{id}')"
+equal "--resumable" "flowsup resume $id --retry-failed" "$("$FLOWSUP" list --json --resumable | value '$o->{resume_command}')"
+equal "--since" 4 "$("$FLOWSUP" list --json --since 1h | wc -l)"
+matches "--check" "clean" "$("$FLOWSUP" list --check "-n" 1)"
+"$FLOWSUP" list --status fialed >/dev/null 2>"$T/err"
+equal "an unknown status: exit 2" 2 $?
+matches "and the nearest one" "failed" "$(cat "$T/err")"
+near="${id%?}$([ "${id: -1}" = 0 ] && echo 1 || echo 0)"
+while IFS='|' read -r words wanted; do
+	# shellcheck disable=SC2086 # words are meant
+	"$FLOWSUP" $words >/dev/null 2>"$T/err"
+	matches "$words: what is nearest" "^2 $wanted\$" "$? $(sed -n 's/^hint: //p' "$T/err")"
+done <<LINES
+show $near|did you mean $id\?  flowsup list
+logs @lst|did you mean @last\?  flowsup list
+show @last-faild|did you mean @last-failed\?  flowsup list
+help strt|did you mean "flowsup help start"\?
+help ctl pasue|did you mean "flowsup help ctl pause"\?
+ctl pasue @last|did you mean "flowsup ctl pause"\?
+supervisor statsu|did you mean "flowsup supervisor status"\?
+start --time 3 -- true|did you mean --timeout\?  flowsup start --help
+gc --keep 3|did you mean --keep-days\?  flowsup gc --help
+graph --format txt flow.yaml|did you mean --format=text\?
+ctl resolve x --as appled|did you mean --as=applied\?
+show --graph foo|flowsup show --help
+list -n x|flowsup list --help
+start flow.ymal|did you mean flow.yaml\?
+check $PWD/flow.yml|did you mean $PWD/flow.yaml\?
+graph nothing.like|ls
+LINES
+
+# ---- Help of a family ----
+for words in queue ctl emit checkpoint; do
+	equal "$words --help is help $words" "0 $("$FLOWSUP" help $words)" "$("$FLOWSUP" $words --help >"$T/out"; echo "$? $(cat "$T/out")")"
+	equal "$words -h as well" "$("$FLOWSUP" help $words)" "$("$FLOWSUP" --home "$T" $words -h)"
+done
+equal "it has every second word, also of what is known by one" "deny pause resolve resume status stop" \
+	"$("$FLOWSUP" help ctl | awk '{ print $3 }' | grep -vE 'approve|msg' | sort | xargs)"
+equal "the version, by habit" "$("$FLOWSUP" version)" "$("$FLOWSUP" --version)"
+mkdir -p "$T/a b"
+id2=$("$FLOWSUP" start --home "$T/a b" -- false)
+"$FLOWSUP" wait --home "$T/a b" "$id2"
+matches "a command to paste names the home, quoted" "resume --home '$T/a b' $id2" \
+	"$("$FLOWSUP" list --home "$T/a b")"
+
+# ---- Long names ----
+long=$(printf 'n%.0s' $(seq 5000))
+printf 'plan:\n  - {id: a, gate: approve, run: "true"}\n' >gate.yaml
+gated=$("$FLOWSUP" start --name "$long" gate.yaml)
+waits() { "$FLOWSUP" waiting --json | grep -q "$gated"; }
+wait_until waits
+for words in "list -n 1" waiting; do
+	# shellcheck disable=SC2086 # words are meant
+	matches "$words in a pipe shows the beginning of a long name" "$gated  n{60,63}[^n]" "$("$FLOWSUP" $words)"
+	# shellcheck disable=SC2086 # words are meant
+	equal "and with JSON all of it" 5000 "$(json "$("$FLOWSUP" $words --json)" name | tr -d '\n' | wc -c)"
+done
+"$FLOWSUP" kill "$gated" 2>/dev/null
+
+# ---- Others ----
+for c in "doctor" "version" "ctl status" "supervisor status"; do
+	# shellcheck disable=SC2086
+	"$FLOWSUP" pause $id >/dev/null 2>&1
+	[ "$c" = "ctl status" ] && continue
+	# shellcheck disable=SC2086
+	check "$c --json is JSON" valid_json < <("$FLOWSUP" $c --json)
+done
+strange=$BUILD/tests/preload/strange_fs.so
+matches "doctor says when the file system is one of those that were tested" 'ok +file system +xfs' \
+	"$(LD_PRELOAD=$strange STRANGE_FS=58465342 "$FLOWSUP" doctor 2>&1)"
+matches "and when it is not" 'note +file system +f2fs: .*have not been run' \
+	"$(LD_PRELOAD=$strange STRANGE_FS=F2F52010 "$FLOWSUP" doctor 2>&1)"
+"$FLOWSUP" pause "$id" 2>/dev/null
+equal "a control of a run at its end is refused: exit 4" 4 $?
+matches "no controls" "no controls" "$("$FLOWSUP" ctl status "$id" 2>&1)"
+
+# ---- Standard output ----
+"$FLOWSUP" list | head -n 1 >/dev/null
+equal "list | head is no error" "0 0" "${PIPESTATUS[*]}"
+"$FLOWSUP" show "$id" | head -c 1 >/dev/null
+equal "show | head is no error" "0 0" "${PIPESTATUS[*]}"
+"$FLOWSUP" start --wait -- sh -c 'yes | head -c 3000000' >/dev/null 2>&1
+"$FLOWSUP" logs | head -c 10 >/dev/null
+equal "logs | head of much output is no error" "0 0" "${PIPESTATUS[*]}"
+for c in list "show" "logs $id good" doctor help version "watch --json $id"; do
+	# shellcheck disable=SC2086
+	"$FLOWSUP" $c >/dev/full 2>"$T/err"
+	equal "$c on a full disk: exit 74" 74 $?
+	matches "$c names the cause" "No space left" "$(cat "$T/err")"
+done
+
+# ---- Terminals ----
+for w in 40 80 200; do
+	on_terminal $w "$FLOWSUP" list | sed 's/\x1b\[[0-9;]*[mK]//g; s/…/./g' >screen
+	equal "list fits $w columns" "" "$(grep -v '^    next: flowsup ' screen | awk -v w=$w 'length > w')"
+	matches "list in $w columns has the whole command" "flowsup resume $id --retry-failed" "$(cat screen)"
+	matches "list in $w columns shows the run" "$id" "$(cat screen)"
+done
+# What is neither a path nor a command fits a narrow terminal.
+for words in "list --check -n 3" "doctor" "checkpoint show $id" "checkpoint verify $id" "play list" "queue list"; do
+	# shellcheck disable=SC2086 # words are meant
+	on_terminal 40 "$FLOWSUP" $words 2>/dev/null | sed 's/\x1b\[[0-9;]*[mK]//g; s/…/./g' >screen
+	check "$words on 40 columns says something" [ -s screen ]
+	equal "$words fits 40 columns" "" "$(grep -vE '/|flowsup |hint: |[0-9a-f]{32}' screen | awk 'length > 40')"
+done
+on_terminal 40 "$FLOWSUP" list -n 3 >screen
+matches "list on 40 columns says how much is done" "DONE.*1/1" "$(paste -sd' ' screen)"
+# More runs than fit: header and newest stay, whatever stands below the rows.
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do "$FLOWSUP" start -- false >/dev/null; done
+check "the latest has ended" wait_until eval '"$FLOWSUP" wait @last; [ $? = 1 ]'
+newest=$("$FLOWSUP" list --json -n 1 | value '$o->{id}')
+for size in "80 24" "80 10" "40 24" "40 12" "200 20"; do
+	env -u NO_COLOR TERM=xterm LC_ALL=C.UTF-8 script -qec \
+		"stty cols ${size% *} rows ${size#* }; $(printf '%q ' "$FLOWSUP" list)" /dev/null </dev/null |
+		tr -d '\r' | sed 's/\x1b\[[0-9;]*[mK]//g; s/…/./g' >screen
+	equal "list on $size: no more lines than fit, with the prompt" "" \
+		"$(awk -v w=${size% *} -v h=${size#* } '{ n += length == 0 ? 1 : int((length + w - 1) / w) }
+			END { if (n > h - 1) print n }' screen)"
+	matches "list on $size: the newest and what to do for more" "$newest.*older runs.*list -n 0" "$(paste -sd' ' screen)"
+done
+gated=$("$FLOWSUP" start gate.yaml)
+wait_until waits
+for w in 40 80 200; do
+	on_terminal $w "$FLOWSUP" waiting | sed 's/\x1b\[[0-9;]*[mK]//g; s/…/./g' >screen
+	equal "waiting fits $w columns" "" "$(grep -v '^    answer: flowsup ' screen | awk -v w=$w 'length > w')"
+	matches "waiting in $w columns shows the run, the operation and the whole command" \
+		"$gated.* a .*flowsup approve $gated a" "$(paste -sd' ' screen)"
+done
+"$FLOWSUP" kill "$gated" 2>/dev/null
+matches "colour on a terminal" $'\033\\[3' "$(on_terminal 80 "$FLOWSUP" list)"
+equal "none with NO_COLOR" "" "$(on_terminal 80 env NO_COLOR=1 "$FLOWSUP" list | grep $'\033')"
+equal "none in a pipe" "" "$(env -u NO_COLOR TERM=xterm "$FLOWSUP" list | grep $'\033')"
+matches "a display on a terminal" $'\033\\[[0-9]+A' \
+	"$(on_terminal 80 "$FLOWSUP" start --wait -- sleep 1)"
+equal "no drawing with NO_COLOR" "" \
+	"$(on_terminal 80 env NO_COLOR=1 "$FLOWSUP" start --wait -- true | grep $'\033')"
+"$FLOWSUP" start --name $'a\n\033[31mb' -- true >/dev/null
+equal "a name cannot break a line" 2 "$("$FLOWSUP" list -n 1 | wc -l)"
+equal "nor steer a terminal" "" "$("$FLOWSUP" list -n 1 | grep $'\033')"
+
+plan

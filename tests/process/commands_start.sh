@@ -1,0 +1,270 @@
+#!/usr/bin/env bash
+# flowsup start: its forms, what it refuses, and that a refusal leaves nothing behind.
+. "$(dirname "$0")/lib.sh"
+mkdir "$T/work" && cd "$T/work" || exit 1
+
+fails() { # name status regex-of-stderr command...
+	local name=$1 wanted=$2 regex=$3 out status
+	shift 3
+	out=$("$@" 2>&1 >/dev/null </dev/null)
+	status=$?
+	equal "$name: exit $wanted" "$wanted" "$status"
+	matches "$name: says so" "$regex" "$out"
+}
+output_of() { # what a run of these words wrote, and nothing else
+	local id
+	id=$("$FLOWSUP" start --wait "$@" 2>/dev/null) && "$FLOWSUP" logs "$id"
+}
+
+# ---- Nothing is made by what only looks ----
+printf 'name: demo\nplan:\n  - id: a\n    run: touch made\n  - {id: b, needs: [a], run: "true"}\n' >demo.yaml
+matches "a dry run with --json is an object" '^\{"name":"demo","operations":[0-9]+,"ops":\[\{"id":' \
+	"$("$FLOWSUP" start --dry-run --json demo.yaml)"
+out=$("$FLOWSUP" start --dry-run demo.yaml)
+equal "a dry run succeeds" 0 $?
+matches "it shows the plan" "demo: 2 operations.*a.*b" "$out"
+equal "list without runs succeeds" 0 "$("$FLOWSUP" list >/dev/null 2>&1; echo $?)"
+matches "and says how to start one" "hint: flowsup start" "$("$FLOWSUP" list 2>&1 >/dev/null)"
+fails "show without runs" 2 "no runs" "$FLOWSUP" show
+
+# ---- Documents that are no flow ----
+: >empty.yaml
+printf '\377\376\000\001binary' >binary.yaml
+printf 'plan: [{id: a, run: "x\303\050"}]\n' >latin.yaml
+printf 'plan:\n  - {id: a, run: x, needs: [b]}\n  - {id: b, run: y, needs: [a]}\n' >cyclic.yaml
+printf 'plan: [{id: a, run: x, needs: [a]}]\n' >self.yaml
+printf '{"plan":[{"id":"a","run":"x","run":"y"}]}' >duplicate.json
+printf 'plan: [{id: a, rnu: x}]\n' >unknown.yaml
+head -c 100000000 /dev/zero | tr '\0' ' ' >large.yaml
+fails "an empty document" 2 "empty" "$FLOWSUP" start empty.yaml
+fails "a binary one" 2 "binary.yaml:1:1" "$FLOWSUP" start binary.yaml
+fails "one that is not UTF-8" 2 "UTF-8" "$FLOWSUP" start latin.yaml
+fails "one of 100 MB" 2 "large.yaml" "$FLOWSUP" start large.yaml
+fails "a cyclic one" 2 "a -> b -> a" "$FLOWSUP" start cyclic.yaml
+fails "one that needs itself" 2 "self.yaml:1" "$FLOWSUP" start self.yaml
+fails "one with a key twice" 2 "duplicate.json:1:30:.*twice" "$FLOWSUP" start duplicate.json
+fails "one with an unknown key" 2 "did you mean.*run" "$FLOWSUP" start unknown.yaml
+fails "one that is not there" 2 "no.such.yaml" "$FLOWSUP" start no.such.yaml
+fails "a directory" 2 "directory" "$FLOWSUP" start .
+mkfifo later.yaml
+(echo 'plan: [{id: a, run: echo late}]' >later.yaml) &
+matches "a FIFO whose writer comes later" "1 operation" "$("$FLOWSUP" start --dry-run later.yaml)"
+fails "an empty standard input" 2 "empty" "$FLOWSUP" start -
+fails "no items" 2 "no items" "$FLOWSUP" start --each 'echo "$1"'
+
+# ---- Wrong usage ----
+fails "nothing to start" 2 "missing" "$FLOWSUP" start
+fails "a command without --" 2 "flowsup start -- true" "$FLOWSUP" start true
+fails "two documents" 2 "unexpected" "$FLOWSUP" start demo.yaml demo.yaml
+fails "document and command" 2 "exclude" "$FLOWSUP" start demo.yaml -- true
+fails "--each and --chain" 2 "exclude" "$FLOWSUP" start --each x --chain y
+fails "-0 alone" 2 "with --each" "$FLOWSUP" start -0 -- true
+fails "an unknown option" 2 "--wait" "$FLOWSUP" start --wiat -- true
+fails "--events without --wait" 2 "--wait" "$FLOWSUP" start --events 2 -- true
+fails "--events to a closed descriptor" 2 "not open" "$FLOWSUP" start --wait --events 99 -- true
+fails "--jobs 0" 2 "between" "$FLOWSUP" start -j0 -- true
+
+# ---- What this environment cannot run ----
+fails "a program that is not there" 78 "no-such-program" "$FLOWSUP" start -- no-such-program
+fails "a file that cannot be executed" 78 "demo.yaml" "$FLOWSUP" start -- ./demo.yaml
+printf 'plan: [{id: a, exec: [no-such-a]}, {id: b, exec: [./no-such-b]}]\n' >programs.yaml
+fails "several programs, all named" 78 'operation "a".*no-such-a.*operation "b".*no-such-b.*2 programs' \
+	"$FLOWSUP" start programs.yaml
+printf 'env: {FLOW_TEST_TOKEN: {required: true}}\nplan: [{id: a, run: x}]\n' >needs.yaml
+fails "a variable that is not set" 78 "FLOW_TEST_TOKEN" "$FLOWSUP" start needs.yaml
+mkdir gone
+fails "a directory that is gone" 78 "current directory" \
+	bash -c 'cd gone && rmdir ../gone && exec "$0" start -- true' "$FLOWSUP"
+equal "nothing of all this made a state directory" 0 "$(find "$FLOWSUP_HOME" 2>/dev/null | count)"
+check "and nothing was executed" [ ! -e made ]
+
+# ---- State directories ----
+mkdir open && chmod 777 open
+fails "a state directory that others may write to" 78 "others may write" \
+	"$FLOWSUP" start --home open -- true
+: >file
+fails "a file as state directory" 78 "file" "$FLOWSUP" start --home file -- true
+equal "nothing was left in either" 0 "$(find open -mindepth 1 | count)"
+if [ "$(id -u)" = 0 ]; then
+	mkdir foreign && chown 65534 foreign
+	fails "one of somebody else" 78 "belongs to" "$FLOWSUP" start --home foreign -- true
+else
+	mkdir readonly && chmod 500 readonly
+	fails "one that is read-only" 73 "readonly" "$FLOWSUP" start --home readonly -- true
+fi
+long=$T/$(printf 'd%.0s' $(seq 150))/$(printf 'e%.0s' $(seq 150))
+id=$("$FLOWSUP" start --home "$long" --wait -- echo far 2>/dev/null)
+equal "one on a long path" "0 far" "$? $("$FLOWSUP" logs --home "$long" "$id")"
+
+# ---- Forms ----
+equal "a command keeps its words" "a  b \$HOME *" "$(output_of -- printf '%s %s' 'a ' 'b $HOME *')"
+equal "a document on standard input" "in" "$(echo 'plan: [{id: a, run: echo in}]' | output_of -)"
+equal "--each runs once for each line" "a b|a c|a c d" \
+	"$(printf 'b\n\nc\nc d\n' | output_of --each 'echo "a $1"' | sed 's/.*| //' | sort | paste -sd'|')"
+equal "-0 takes newlines as they are" "2" \
+	"$(printf 'x\ny\0' | output_of -0 --each 'printf %s "$1" | wc -l | tr -d " " | sed s/1/2/')"
+equal "--chain goes in order" "1 2 3" \
+	"$(output_of -j 3 --chain 'echo 1 >>order' 'echo 2 >>order' 'echo 3 >>order; cat order' |
+		sed 's/.*| //' | paste -sd' ')"
+printf 'plan:\n- {id: make, run: "printf \\"#!/bin/sh\\necho built\\" >prog; chmod +x prog"}
+- {id: use, needs: [make], exec: [./prog]}\n' >built.yaml
+out=$("$FLOWSUP" start --wait built.yaml 2>err)
+equal "a program that an operation makes" "0 built" "$? $("$FLOWSUP" logs "$out" use)"
+equal "is no word of warning worth" 0 "$(grep -c warning: err)"
+printf 'plan: [{id: a, run: ":"}, {id: b, needs: [a], exec: [no-such-program]}]\n' >late.yaml
+out=$("$FLOWSUP" start late.yaml 2>&1 >/dev/null)
+equal "a bare name that may be made meanwhile is taken" 0 $?
+matches "with a warning" 'warning: operation "b".*no-such-program' "$out"
+matches "a run has the name of its document" '"name":"demo"' \
+	"$("$FLOWSUP" start --wait demo.yaml >/dev/null 2>&1; "$FLOWSUP" list --json -n 1)"
+"$FLOWSUP" start --name other --label a=1 --label b=2 -- true >/dev/null
+matches "--name is kept" '"name":"other"' "$("$FLOWSUP" list --json -n 1)"
+matches "so are labels" '"a":"1","b":"2"' "$("$FLOWSUP" list --json -n 1)"
+bytes=$'a\xff\xed\xb2\x80\xc3'
+equal "a command keeps its bytes" "$(printf %s "$bytes" | od -An -tx1)" \
+	"$(output_of --name "$bytes" -- printf %s "$bytes" | head -c 6 | od -An -tx1)"
+matches "a name that is not UTF-8 is shown mended" '"name":"a\\ufffd' "$("$FLOWSUP" list --json -n 1)"
+equal "--each and --chain keep them too" "61 ff 61 ff" \
+	"$({ printf 'a\xff\n' | output_of --each 'printf %s "$1"' | head -c 2
+		output_of --chain $'printf "a\xff"' | head -c 2; } | od -An -tx1 | xargs)"
+equal "labels find it again" 1 "$("$FLOWSUP" list --json --label b=2 --label a=1 | wc -l)"
+equal "other labels do not" 0 "$("$FLOWSUP" list --json --label b=1 2>/dev/null | wc -l)"
+
+# ---- No time at all ----
+for words in "start --timeout 0 -- true" "start --storage-timeout 0s -- true" "play backup --timeout 0ms" \
+	"rerun @last --timeout 0" "fork @last --from x --timeout 0" "resume @last --timeout 0" "list --since 0"; do
+	# shellcheck disable=SC2086 # words are meant
+	equal "$words is refused" "2 yes" "$("$FLOWSUP" $words >/dev/null 2>"$T/err"; echo $?) $(
+		grep -q 'is no time at all' "$T/err" && grep -q 'hint: without --' "$T/err" && echo yes)"
+done
+
+# ---- Standard output, input and error ----
+id=$("$FLOWSUP" start -- sleep 60 5>&1 | cat)
+matches "the id alone is printed, and nobody keeps the pipe" '^[0-9]{8}T[0-9]{6}-[0-9a-z]{6}$' "$id"
+"$FLOWSUP" start -- true | head -c1 >/dev/null
+equal "start | head -c1 is no error" "0 0" "${PIPESTATUS[*]}"
+equal "standard input closed" 0 "$("$FLOWSUP" start --wait -- cat <&- >/dev/null 2>&1; echo $?)"
+before=$("$FLOWSUP" list -n 0 | count)
+equal "all three closed: the id would be lost, nothing is started" 78 \
+	"$("$FLOWSUP" start -- true <&- >&- 2>&-; echo $?)"
+matches "standard output closed: said, with what to do" "standard output is closed.*hint:.*>/dev/null" \
+	"$({ "$FLOWSUP" start -- true 2>&1 >&-; } | tr '\n' ' ')"
+equal "nothing was made" "$before" "$("$FLOWSUP" list -n 0 | count)"
+equal "standard input and error closed" 0 "$("$FLOWSUP" start -- true <&- >/dev/null 2>&-; echo $?)"
+for words in "start -" "start --each true" "start --foreground -" "check -" "graph -" "msg $id -"; do
+	# shellcheck disable=SC2086 # words are meant
+	equal "$words: a closed standard input is not an empty one" "2 flowsup: standard input is closed" \
+		"$("$FLOWSUP" $words <&- 2>"$T/err"; echo $?) $(head -1 "$T/err")"
+done
+equal "an operation in the foreground reads nothing then" "completed" \
+	"$("$FLOWSUP" start --foreground -- cat <&- >"$T/id" 2>/dev/null; run_status "$(cat "$T/id")")"
+equal "a list that goes nowhere is an error" 74 "$("$FLOWSUP" list >&- 2>/dev/null; echo $?)"
+
+# ---- --json ----
+made=$("$FLOWSUP" start --json -- true)
+id=$(json "$made" id)
+matches "start --json: one object with all its names" \
+	"^\{\"id\":\"$id\",\"session_id\":\"[0-9a-f]{32}\",\"invocation_id\":\"[0-9a-f]{12}\",\"directory\":\"$FLOWSUP_HOME/runs/$id\"\}$" \
+	"$made"
+equal "they are the run's" "$(json "$made" session_id)" "$(run_fact "$id" session_id)"
+equal "with --wait the exit status is the outcome" 1 \
+	"$("$FLOWSUP" start --json --wait -- false >/dev/null 2>&1; echo $?)"
+again=$("$FLOWSUP" resume --json --retry-failed @last-failed 2>/dev/null)
+id=$(basename "$(json "$again" directory)")
+matches "resume --json has the same names" "\"id\":\"$id\",\"session_id\":\"$(run_fact "$id" session_id)\"" "$again"
+out=$("$FLOWSUP" start -- true 2>&1 >/dev/full)
+equal "standard output full: exit 74" 74 $?
+matches "the run is named all the same" "run [0-9T]+-[0-9a-z]+ was started" "$out"
+out=$( (ulimit -f 1; FLOWSUP_HOME=$T/small "$FLOWSUP" start -- true) 2>&1)
+equal "no file may be as large as the database: exit 74, no signal" 74 $?
+matches "which is said" "flowsup: .*state\.db.*: " "$out"
+equal "operations do not ignore that signal" 0 \
+	"$((0x$(output_of -- sed -n 's/^SigIgn:[[:space:]]*//p' /proc/self/status) >> 24 & 1))"
+
+# ---- Interrupted: nothing is made, or the run is named ----
+rows() { "$FLOWSUP" list --json -n 100000 | wc -l; }
+more_rows() { [ "$(rows)" -gt "$before" ]; }
+printf 'plan: [{id: a, run: exit 3}]\n' >fails.yaml
+"$FLOWSUP" start --wait fails.yaml >failed.TERM 2>/dev/null
+"$FLOWSUP" start --wait fails.yaml >failed.HUP 2>/dev/null
+pid=$(supervisor_pid)
+# Nobody answers: who made a run is busy with that.
+kill -STOP "$pid"
+for signal in TERM HUP; do
+	failed=$(cat failed.$signal)
+	for words in "start fails.yaml" "rerun $failed" "fork $failed --from a" "resume --retry-failed $failed"; do
+		before=$(rows)
+		"$FLOWSUP" $words >id 2>/dev/null &
+		wait_until more_rows
+		kill -$signal $!
+		wait $! 2>/dev/null
+		equal "SIG$signal ends ${words%% *}" "$signal" "$(kill -l $?)"
+		equal "the run that it made was named" "$(json "$("$FLOWSUP" list --json -n 1)" id)" "$(cat id)"
+	done
+done
+kill -CONT "$pid"
+before=$(rows)
+for i in 2 4 6 8 10 12 14 16 18 20; do
+	timeout -s INT "0.0$(printf %02d "$i")" "$FLOWSUP" start fails.yaml 2>/dev/null
+done >ids
+equal "at any moment: as many ids as runs" "$(wc -l <ids)" "$(($(rows) - before))"
+
+# ---- Environments ----
+out=$(env -i FLOWSUP_HOME="$FLOWSUP_HOME" "$FLOWSUP" start --wait -- sh -c 'echo ok' 2>/dev/null)
+equal "neither HOME nor PATH" "0 ok" "$? $("$FLOWSUP" logs "$out")"
+printf 'env: {A: "~/sub", B: "~"}\nplan: [{id: b, run: "pwd; echo $A $B", cwd: "~"}]\n' >tilde.yaml
+account=$(cd "$(getent passwd "$(id -u)" | cut -d: -f6)" && pwd -P)
+for home in -uHOME HOME=; do
+	out=$(env "$home" "$FLOWSUP" start --wait tilde.yaml 2>/dev/null)
+	equal "$home: ~ is the account's home directory" "$account $account/sub $account" \
+		"$("$FLOWSUP" logs "$out" 2>/dev/null | paste -sd ' ')"
+done
+out=$( (umask 777 && "$FLOWSUP" start --wait -- sh -c umask) 2>/dev/null)
+equal "an umask of 777 is the operation's" "0777" "$("$FLOWSUP" logs "$out")"
+equal "and not the state directory's" 700 "$(stat -c %a "$FLOWSUP_HOME/runs/$out")"
+equal "TMOUT does not matter" slow "$(TMOUT=1 output_of -- sh -c 'sleep 1.5; echo slow')"
+export FLOWSUP_STRANGE=1
+equal "names of ours do not reach operations" "none" \
+	"$(output_of -- sh -c 'echo "${FLOWSUP_STRANGE-none}"')"
+
+# ---- Two at the same instant, no supervisor ----
+FLOWSUP_HOME=$T/two
+for i in 1 2 3; do "$FLOWSUP" start -- true >"id.$i" & done
+wait
+check "all three are there and end" "$FLOWSUP" wait --timeout 60s $(cat id.1 id.2 id.3)
+equal "below one supervisor" 1 "$(supervisors | count)"
+
+# ---- A database that somebody keeps for himself ----
+if [ -x /usr/bin/python3 ]; then
+	ended=$("$FLOWSUP" start -- false) other=$("$FLOWSUP" start -- false)
+	"$FLOWSUP" wait "$ended" "$other" >/dev/null 2>&1
+	/usr/bin/python3 -c 'import os, sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
+db.execute("BEGIN IMMEDIATE"); open(sys.argv[2], "w").close()
+while not os.path.exists(sys.argv[3]): time.sleep(0.01)
+db.execute("ROLLBACK")' "$FLOWSUP_HOME/state.db" "$T/locked" "$T/unlock" &
+	locker=$!
+	wait_until test -e "$T/locked"
+	before=$(ls "$FLOWSUP_HOME/runs")
+	op=$(json "$("$FLOWSUP" show "$other" --json | grep -o '"ops":.*')" id)
+	pids=()
+	for words in "start -- true" "rerun $ended" "resume $ended --retry-failed" "fork $other --from $op"; do
+		# shellcheck disable=SC2086  # the words of a command
+		"$FLOWSUP" $words >"$T/out.${words%% *}" 2>"$T/err.${words%% *}" &
+		pids+=($!)
+	done
+	for verb in start rerun resume fork; do
+		wait "${pids[0]}"
+		equal "$verb with a busy database: exit status" 73 $?
+		pids=("${pids[@]:1}")
+		equal "no id" 0 "$(wc -c <"$T/out.$verb")"
+		matches "it says that there is no run" "nothing was started: .* is busy" "$(cat "$T/err.$verb")"
+	done
+	equal "no directory is left" "$before" "$(ls "$FLOWSUP_HOME/runs")"
+	: >"$T/unlock"
+	wait $locker
+else
+	skip "python3 is not installed"
+fi
+
+plan

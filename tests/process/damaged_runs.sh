@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Runs whose directory, or a file in it, was taken away or damaged: each command acts or says what lacks.
+. "$(dirname "$0")/lib.sh"
+mkdir "$T/work" && cd "$T/work" || exit 1
+
+says_hi() { "$FLOWSUP" logs "$1" 2>/dev/null | grep -q hi; }
+start_long() { # -> $id, a run whose operation is in the middle, $worker
+	id=$("$FLOWSUP" start -- sh -c 'echo hi; exec sleep 600')
+	wait_until says_hi "$id" && wait_until worker_is_ready "$id"
+	worker=$(worker_pid "$id")
+}
+take_away() { rm -rf "$FLOWSUP_HOME/runs/$1"; }
+run_command() { # words...: $status, $out, $err
+	"$FLOWSUP" "$@" >"$T/out" 2>"$T/err" </dev/null
+	status=$?
+	out=$(cat "$T/out") err=$(cat "$T/err")
+}
+sleepers() { grep -lzsx "FLOWSUP_SESSION_ID=$1" /proc/[0-9]*/environ | wc -l; }
+no_sleepers() { [ "$(sleepers "$1")" = 0 ]; }
+
+# ---- The directory of a live run ----
+start_long
+take_away "$id"
+matches "list marks a run without directory" "running \(no directory\)" "$("$FLOWSUP" list)"
+run_command show "$id"
+equal "show exits by the table" 74 $status
+matches "what the database knows is shown" "status +running" "$out"
+matches "and what lacks is named" "run $id: its directory '$FLOWSUP_HOME/runs/$id' is gone" "$err"
+matches "with a command" "hint: flowsup kill $id" "$err"
+run_command show --json "$id"
+matches "also in JSON" '"problems":\[\{"file":"","error":".*is gone"' "$out"
+for words in "logs $id" "logs -f $id" "watch $id" "watch --json $id"; do
+	# shellcheck disable=SC2086 # words are meant
+	run_command $words
+	equal "$words: says it, exit 74" "74 yes" "$status $(case $err in *"is gone"*) echo yes ;; esac)"
+done
+run_command wait --timeout 100ms "$id"
+equal "wait goes by the database" 3 $status
+"$FLOWSUP" supervisor stop
+kill -KILL "$(supervisors)" 2>/dev/null
+run_command wait --timeout 500ms "$id"
+equal "the next supervisor does not take a live worker for dead" 3 $status
+check "it lives" alive "$worker"
+check "and is known by its command line" logged "run $id: adopted its worker $worker"
+session=$(run_fact "$id" session_id)
+run_command kill "$id"
+equal "kill ends it" 0 $status
+check "the worker has ended" gone "$worker"
+check "and its operation" no_sleepers "$session"
+equal "the row says so" cancelled "$(run_status "$id")"
+run_command kill "$id"
+equal "once more: nothing to do" 0 $status
+
+start_long
+take_away "$id"
+run_command stop --now --wait=20s "$id"
+equal "stop of a live run without directory acts" 0 $status
+check "it ends" wait_until status_is "$id" cancelled
+
+start_long
+take_away "$id"
+kill -KILL "$worker"
+run_command wait "$id"
+equal "death is seen without the directory" 137 $status
+for words in "stop $id" "resume $id" "resume --dry-run $id"; do
+	# shellcheck disable=SC2086
+	run_command $words
+	equal "$words of the dead one: exit 74" 74 $status
+done
+matches "list offers no resume of it" "crashed \(no directory\)" "$("$FLOWSUP" list -n 1)"
+equal "not in JSON either" false "$(run_fact "$id" resumable)"
+session=$(run_fact "$id" session_id)
+run_command kill "$id"
+check "kill finds what it left by its marks" no_sleepers "$session"
+
+# ---- Files of a dead run ----
+damage() { # how file run
+	case $1 in
+	missing) rm "$FLOWSUP_HOME/runs/$3/$2" ;;
+	damaged) printf '{"a":[' >"$FLOWSUP_HOME/runs/$3/$2" ;;
+	esac
+}
+start_long
+kill -KILL "$worker"
+wait_until status_is "$id" crashed
+cp -a "$FLOWSUP_HOME/runs/$id" "$T/whole"
+for what in "missing flow.json" "damaged flow.json" "missing launch.json" "damaged launch.json" \
+	"missing environ" "damaged environ" "missing worker.lock" "missing attempts.log" "damaged attempts.log"; do
+	file=${what#* }
+	damage "${what% *}" "$file" "$id"
+	results=
+	for words in "show $id" "list --check -n 1" "resume $id" "resume --dry-run $id"; do
+		# shellcheck disable=SC2086
+		run_command $words
+		results="$results $status:$(case $err in *"run $id: "*"$file"*) echo named ;; esac)"
+	done
+	equal "$what: show, list --check, resume name run and file" \
+		" 74:named 74:named 74:named 74:named" "$results"
+	equal "$what: show offers no resume" "" "$("$FLOWSUP" show "$id" 2>/dev/null | grep ^next)"
+	case $what in missing*)
+		matches "$what: list marks it" "crashed \(.*no $file\)" "$("$FLOWSUP" list -n 1)" ;;
+	esac
+	rm -rf "$FLOWSUP_HOME/runs/$id"
+	cp -a "$T/whole" "$FLOWSUP_HOME/runs/$id"
+done
+damage missing flow.json "$id"
+run_command logs "$id" nothing
+equal "logs of an operation that nobody can know: exit 74" "74 yes" \
+	"$status $(case $err in *"flow.json"*) echo yes ;; esac)"
+run_command logs "$id"
+equal "logs needs no document" "0 hi" "$status $out"
+damage missing attempts.log "$id"
+run_command logs "$id"
+equal "logs without the log of attempts: exit 74" "74 yes" \
+	"$status $(case $err in *"attempts.log"*) echo yes ;; esac)"
+rm -rf "$FLOWSUP_HOME/runs/$id"
+cp -a "$T/whole" "$FLOWSUP_HOME/runs/$id"
+damage missing worker.lock "$id"
+run_command stop "$id"
+equal "stop without a lock to take says so" "74 yes" \
+	"$status $(case $err in *"worker.lock"*"hint: flowsup kill $id"*) echo yes ;; esac)"
+run_command kill "$id"
+equal "kill does without" 0 $status
+
+# ---- The lock of a live run ----
+start_long
+damage missing worker.lock "$id"
+run_command kill "$id"
+equal "kill of a live run without lock" 0 $status
+check "ends its worker" gone "$worker"
+plan

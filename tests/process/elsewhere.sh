@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Runs of another pid namespace, host or boot: shown, never judged; taken over when a person says so.
+. "$(dirname "$0")/lib.sh"
+
+db() { sqlite3 "$FLOWSUP_HOME/state.db" "PRAGMA busy_timeout=5000; $1" | grep -v '^5000$'; }
+fact() { json "$("$FLOWSUP" list --json -n 100000 | grep "^{\"id\":\"$1\"")" "$2"; }
+is() { [ "$(fact "$1" status)" = "$2" ]; }
+marked() { [[ $("$FLOWSUP" list --json | grep "^{\"id\":\"$1\"") =~ \"marks\":\[\"$2\" ]]; }
+long="until [ -e '$T/go' ]; do sleep 0.02; done"
+
+if unshare --pid --fork --mount-proc true 2>/dev/null; then
+	# ---- A container that ends, with a supervisor of its own ----
+	unshare --pid --fork --mount-proc --kill-child bash -c \
+		"'$FLOWSUP' start -- sh -c \"$long\" >'$T/id'; exec sleep 1000" >/dev/null 2>&1 &
+	container=$!
+	wait_until [ -s "$T/id" ]
+	id=$(cat "$T/id")
+	runs() { [ "$(db "SELECT status FROM sessions WHERE run_id = '$id'")" = running ]; }
+	wait_until runs
+	# The container ends, and everything in it. The home has no supervisor any more.
+	kill -KILL "$container"
+	wait "$container" 2>/dev/null
+	free() { supervisor_answers || "$FLOWSUP" supervisor; }
+	wait_until free
+	check "it is shown as a run of elsewhere" wait_until marked "$id" elsewhere
+	"$FLOWSUP" supervisor restart
+	"$FLOWSUP" list >/dev/null
+	equal "and not judged, though its worker is dead" running "$(fact "$id" status)"
+	out=$("$FLOWSUP" resume "$id" 2>&1)
+	equal "a resume is refused" 4 $?
+	matches "and says what would allow it" "--take-over" "$out"
+	cp -a "$FLOWSUP_HOME/runs/$id" "$T/copy"
+	out=$("$FLOWSUP" resume "$T/copy" 2>&1)
+	equal "that of a copy too" 4 $?
+	matches "with the word" "where its worker may live.*hint: flowsup resume '$T/copy' --take-over" "$(tr '\n' ' ' <<<"$out")"
+	out=$("$FLOWSUP" resume "$T/copy" --take-over -n 2>&1)
+	equal "which is taken" 0 $?
+	matches "and said" "'$T/copy' is taken over from" "$out"
+	equal "kill is refused too" 4 "$("$FLOWSUP" kill "$id" >/dev/null 2>&1; echo $?)"
+	next=$("$FLOWSUP" resume "$id" --take-over 2>"$T/said")
+	equal "--take-over resumes it" 0 $?
+	matches "and says so" "is taken over" "$(cat "$T/said")"
+	touch "$T/go"
+	check "it goes on here" wait_until is "$next" completed
+	check "the old one has crashed" is "$id" crashed
+	rm "$T/go"
+else
+	skip "no pid namespace can be made here"
+fi
+
+# ---- A row whose worker nobody here started ----
+stranger() { # PLACE: a running run whose place is changed while nobody looks
+	id=$("$FLOWSUP" start -- sh -c "$long")
+	wait_until worker_is_ready "$id"
+	worker=$(worker_pid "$id")
+	pid=$(supervisor_pid)
+	kill -KILL "$pid" "$worker"
+	wait_until gone "$pid"
+	wait_until gone "$worker"
+	db "UPDATE sessions SET place = '$1' WHERE run_id = '$id'"
+	"$FLOWSUP" supervisor
+}
+boot=$(cat /proc/sys/kernel/random/boot_id)
+namespace=$(stat -Lc %i /proc/self/ns/pid)
+host=$(uname -n)
+stranger "another-host 00000000-0000-0000-0000-000000000000 1"
+"$FLOWSUP" list >/dev/null
+equal "a run of another host is not judged" running "$(db "SELECT status FROM sessions WHERE run_id = '$id'")"
+stranger "renamed-host $boot $namespace"
+check "this machine under another name is this machine" wait_until is "$id" crashed
+stranger "$host 00000000-0000-0000-0000-000000000000 1"
+check "a run of an earlier boot has crashed" wait_until is "$id" crashed
+equal "for that reason" run.crashed.boot "$(fact "$id" reason)"
+touch "$T/go"
+plan

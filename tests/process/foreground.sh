@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# start --foreground: worker and supervision in one tree below the command; also as process 1.
+. "$(dirname "$0")/lib.sh"
+
+fact() { json "$("$FLOWSUP" list --json -n 100000 | grep "^{\"id\":\"$1\"")" "$2"; }
+is() { [ "$(fact "$1" status)" = "$2" ]; }
+long="until [ -e '$T/go' ]; do sleep 0.02; done"
+last() { ls "$FLOWSUP_HOME/runs" | tail -1; }
+# Runs in the background: its id in $T/id, its pid in $pid; waits until the operation runs.
+begin() {
+	rm -f "$T/id" "$T/began"
+	"$FLOWSUP" start --foreground "$@" >"$T/id" 2>"$T/said" &
+	pid=$!
+	wait_until [ -s "$T/id" ]
+	id=$(cat "$T/id")
+}
+
+out=$("$FLOWSUP" start --foreground -- sh -c 'echo well' 2>/dev/null)
+equal "it ends with the run, by its outcome" 0 $?
+equal "standard output holds the id alone" "$(last)" "$out"
+equal "a failure is its exit status" 1 "$("$FLOWSUP" start --foreground -- false >/dev/null 2>&1; echo $?)"
+equal "no supervisor is needed" 0 "$(supervisors | count)"
+for option in --wait --queue=x --restart=2; do
+	equal "$option does not go with it" 2 "$("$FLOWSUP" start --foreground "$option" -- true >/dev/null 2>&1; echo $?)"
+done
+export ITS_TOKEN=value-f-9911
+equal "withheld values reach operations" 0 \
+	"$("$FLOWSUP" start --foreground -- sh -c 'test ${#ITS_TOKEN} = 12' >/dev/null 2>&1; echo $?)"
+equal "and no file" "" "$(grep -rl value-f-9911 "$FLOWSUP_HOME")"
+
+# ---- One tree, and other supervisors ----
+begin -- sh -c "$long"
+"$FLOWSUP" supervisor
+check "a supervisor shows it" wait_until is "$id" running
+worker=$(fact "$id" worker_pid)
+equal "its worker is a child of the command" "$pid" "$(stat_field "$worker" 2)"
+check "and is not adopted by it" eval '! "$FLOWSUP" supervisor status --json | grep -q "\"$id\""'
+"$FLOWSUP" supervisor restart
+touch "$T/go"
+wait "$pid"
+equal "it ends as if alone" 0 $?
+rm "$T/go"
+
+# ---- Signals ----
+begin -- sh -c "trap '' TERM; touch '$T/began'; $long"
+wait_until [ -e "$T/began" ]
+kill -TERM "$pid"
+check "a signal is said" wait_until grep -q 'starts nothing more' "$T/said"
+check "what runs is waited for" alive "$pid"
+touch "$T/go"
+wait "$pid"
+check "it ends when that has ended" eval '[[ $(fact "$id" status) =~ ^(completed|cancelled)$ ]]'
+begin -- sh -c "touch '$T/began'; exec sleep 1000"
+wait_until [ -e "$T/began" ]
+kill -INT "$pid"
+wait_until grep -q 'starts nothing more' "$T/said"
+kill -INT "$pid"
+wait "$pid"
+equal "a second one ends what runs" 143 $?
+equal "the run is cancelled" cancelled "$(fact "$id" status)"
+rm "$T/go"
+
+# ---- Deaths ----
+begin -- sh -c "echo \$\$ >'$T/op'; exec sleep 1000"
+wait_until [ -s "$T/op" ]
+kill -KILL "$(fact "$id" worker_pid)"
+wait "$pid"
+equal "a dead worker is a crash" 137 $?
+check "whose operations are ended" gone "$(cat "$T/op")"
+equal "it is not restarted" null "$(fact "$id" resumed_as)"
+begin -- sh -c 'exec sleep 1000'
+wait_until is "$id" running
+worker=$(fact "$id" worker_pid)
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+check "with the command its worker ends" wait_until gone "$worker"
+check "and the run has crashed" wait_until is "$id" crashed
+"$FLOWSUP" kill "$id" 2>/dev/null
+"$FLOWSUP" supervisor stop
+
+# ---- As process 1 ----
+if unshare --pid --fork --mount-proc true 2>/dev/null; then
+	# Orphans that come to process 1: each loses its parent at once.
+	cat >"$T/orphans" <<END
+#!/bin/sh
+for i in 1 2 3 4 5 6 7 8; do (setsid sh -c 'sleep 0.1' &) ; done
+touch "$T/began"
+$long
+END
+	chmod +x "$T/orphans"
+	cat >"$T/leave.yaml" <<END
+plan: [{id: op, leave: true, exec: ["$T/orphans"]}]
+END
+	rm -f "$T/began"
+	unshare --pid --fork --mount-proc "$FLOWSUP" start --foreground "$T/leave.yaml" >"$T/id" 2>"$T/said" &
+	outer=$!
+	wait_until [ -e "$T/began" ]
+	one=$(cat "/proc/$outer/task/$outer/children")
+	equal "it is process 1" 1 "$(sed -nE 's/^NSpid:.*[[:space:]]([0-9]+)$/\1/p' "/proc/${one// /}/status")"
+	zombies() { # of its namespace
+		local p ns
+		ns=$(readlink "/proc/${one// /}/ns/pid")
+		for p in /proc/[0-9]*; do
+			[ "$(readlink "$p/ns/pid" 2>/dev/null)" = "$ns" ] || continue
+			[ "$(stat_field "${p#/proc/}" 1)" = Z ] && return 1
+		done
+		return 0
+	}
+	slept() { ! pgrep -f '^sleep 0.1$' >/dev/null; }
+	wait_until slept
+	check "it reaps what is left to it" wait_until zombies
+	kill -TERM "${one// /}"
+	check "it hears TERM" wait_until grep -q 'starts nothing more' "$T/said"
+	kill -TERM "${one// /}"
+	begun=$SECONDS
+	wait "$outer"
+	equal "and leaves by the run's outcome" 143 $?
+	check "in time" [ $((SECONDS - begun)) -lt 15 ]
+	check "the run is cancelled" is "$(cat "$T/id")" cancelled
+else
+	skip "no pid namespace can be made here"
+fi
+
+# ---- How to go on: as to who follows a run of the supervisor ----
+hint_of() {
+	"$FLOWSUP" start "$@" >"$T/id" 2>"$T/err"
+	grep '^hint:' "$T/err" | sed "s/$(cat "$T/id")/RUN/"
+}
+printf 'plan:\n  - {id: a, run: "exit 3"}\n' >"$T/failed.yaml"
+printf 'timeout: 10ms\nplan:\n  - {id: a, run: "sleep 0.1"}\n  - {id: b, needs: [a], run: "true"}\n' >"$T/late.yaml"
+for how in failed late; do
+	hint=$(hint_of --wait "$T/$how.yaml")
+	matches "a run that is $how has a hint" "flowsup (show|resume) RUN$" "$hint"
+	equal "the same in the foreground" "$hint" "$(hint_of --foreground "$T/$how.yaml")"
+done
+plan

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# The run's deadline and a stop: nothing starts after it, whatever asks; what is asked for is kept.
+. "$(dirname "$0")/lib_grow.sh"
+
+starts_after() { awk '/"event":"DeadlineClosed"/ {on=1} on && /"event":"NodeStarted"/ {n++} END {print n+0}' "$(run_dir)/events.jsonl"; }
+# Operations wait for the closing itself, as the worker writes it.
+cat >"$T/closed.sh" <<'S'
+until grep -q '"event":"DeadlineClosed"' "$FLOWSUP_HOME/runs/$FLOWSUP_RUN_ID/events.jsonl"; do sleep 0.02; done
+S
+
+# ---- Late spawn, late escalation, a waiter for the slot, a retry, a foreach ----
+begin --timeout 1s -j 2 <<'Y'
+reactive: all
+roles:
+  low: {provider: robot, env: {WHO: low}, escalate_to: high}
+  high: {provider: robot, env: {WHO: high}}
+plan:
+  - {id: late, assignee: low, instruction: '. "$T/closed.sh"; flowsup emit spawn --instruction "echo late" 2>"$T/said" && flowsup emit escalate 2>>"$T/said"; echo $?'}
+  - {id: fails, assignee: low, instruction: '. "$T/closed.sh"; test $WHO = high'}
+  - {id: waits, run: echo no}
+  - {id: list, run: 'echo "[1, 2]"', response: json, needs: [late]}
+  - {id: each, needs: [list], foreach: "", run: 'echo "$1"'}
+Y
+wait_until ended
+equal "the run ends by its deadline" "timed_out run.timed_out.deadline" "$(run_status "$RUN") $(run_fact "$RUN" reason)"
+"$FLOWSUP" wait "$RUN" >/dev/null 2>"$T/wait.err"
+equal "exit 124" 124 $?
+equal "its type" FlowTimeoutError "$(run_fact "$RUN" error_type)"
+matches "and how to go on is said" "flowsup resume $RUN" "$("$FLOWSUP" show "$RUN")"
+equal "nothing started after the closing" 0 "$(starts_after)"
+equal "late requests are accepted and deferred" "2 0" "$(grep -c deferred "$T/said") $(output late)"
+equal "they are recorded as pending" "pending pending pending" "$(spawned '" ".join(e["status"] for e in s)')"
+equal "a late failure is tried again later" True "$(spawned 'any(e.get("escalated_from") == node["fails"] for e in s)')"
+equal "planned work that was withheld is absent" "['fails', 'late']" "$(spawned 'sorted(o)')"
+# The deadline begins anew, and is what the further tries wait for.
+for n in 1 2; do
+	RUN=$("$FLOWSUP" resume "$RUN" 2>/dev/null)
+	wait_until ended
+	equal "nor after the deadline of resume $n" 0 "$(starts_after)"
+done
+equal "a resume runs what was withheld" "completed" "$(run_status "$RUN")"
+equal "all of it" True "$(spawned 'all(e["status"] == "completed" for e in s) and {"waits", "list", "each"} <= set(o) and {"late.s1", "late.s2", "fails.s1", "each.0", "each.1"} <= set(by)')"
+
+# ---- Another deadline for the resume ----
+begin --timeout 200ms -j 1 <<'Y'
+plan: [{id: a, run: '. "$T/closed.sh"'}, {id: b, run: 'echo "$FLOWSUP_DEADLINE"'}]
+Y
+wait_until ended
+equal "work is withheld" timed_out "$(run_status "$RUN")"
+RUN=$("$FLOWSUP" resume "$RUN" --timeout 2h 2>/dev/null)
+wait_until ended
+equal "with another deadline it completes" completed "$(run_status "$RUN")"
+check "which operations are told" [ "$(($(output b) - $(date +%s)))" -gt 7000 ]
+
+# ---- Nothing withheld: the deadline has no effect ----
+begin --timeout 200ms <<'Y'
+reactive: all
+plan: [{id: a, run: '. "$T/closed.sh"; echo done'}]
+Y
+wait_until ended
+equal "a run that had started everything completes" completed "$(run_status "$RUN")"
+
+# ---- Failure keeps its own outcome ----
+begin --timeout 200ms -j 1 <<'Y'
+plan: [{id: a, run: '. "$T/closed.sh"; false'}, {id: b, run: 'true'}]
+Y
+wait_until ended
+equal "a failure is a failure, also beside a deadline" "failed run.failed.operation" "$(run_status "$RUN") $(run_fact "$RUN" reason)"
+
+# ---- stop --drain ----
+begin <<'Y'
+reactive: all
+plan:
+  - {id: a, run: ': > "$T/gates/runs"; until [ -e "$T/gates/go" ]; do sleep 0.02; done; flowsup emit spawn --run "echo late"'}
+  - {id: b, needs: [a], run: echo no}
+Y
+wait_until [ -e "$T/gates/runs" ]
+"$FLOWSUP" stop --drain "$RUN" >/dev/null 2>&1
+stopped() { "$FLOWSUP" ctl status "$RUN" --json | grep -q '"state":"applied"'; }
+wait_until stopped
+open_gate go
+wait_until ended
+equal "a stop drains in the same way" "cancelled pending ['a']" "$(run_status "$RUN") $(spawned 's[0]["status"]') $(spawned 'list(o)')"
+matches "the request was deferred" deferred "$(errors a)"
+
+# ---- FLOWSUP_DEADLINE ----
+run_flow --timeout 1h <<'Y'
+reactive: all
+plan: [{id: a, run: 'flowsup emit spawn --run "echo \$FLOWSUP_DEADLINE"; echo $FLOWSUP_DEADLINE'}]
+Y
+left=$(($(output a | tail -1) - $(date +%s)))
+check "operations know the deadline" [ "$left" -gt 3500 -a "$left" -le 3600 ]
+equal "also those that were added" "$(output a | tail -1)" "$(output a.s1)"
+plan

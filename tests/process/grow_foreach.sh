@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# foreach over a response: one operation for each item, the same again after a crash, all or none.
+. "$(dirname "$0")/lib_grow.sh"
+
+run_flow <<'Y'
+plan:
+  - {id: list, response: json, run: 'echo "{\"files\": [\"a b\", {\"n\": 1}, 7]}"'}
+  - {id: each, needs: [list], foreach: /files, run: 'echo "got $1"'}
+  - {id: words, needs: [list], foreach: {op: list, pointer: /files}, exec: [echo, "{{item}}", "{{ops.list.response}}"]}
+  - {id: all, needs: [each], run: 'cat "$FLOWSUP_DEP_each_0" "$FLOWSUP_DEP_each_1" "$FLOWSUP_DEP_each_2"'}
+  - {id: when, needs: [{op: each, when: {pointer: "", matches: got}}], run: echo yes}
+  - {id: fails, needs: [{op: each, on: failure}], run: echo no}
+Y
+equal "it completes" "completed" "$(run_status "$RUN")"
+equal "one for each item, and what needs it waits for all" 'got a b
+got {"n":1}
+got 7' "$(output all)"
+equal "templates have the item and what it needs" '{"n":1} {"files":["a b",{"n":1},7]}' "$(output words.1)"
+equal "conditions are asked of each item" "completed skipped" "$(shown 'op["when"]["state"] + " " + op["fails"]["state"]')"
+equal "items are recorded with their numbers" "0 1 2" "$(spawned '" ".join(e["request_key"] for e in s if e["spawn_id"].startswith("each."))')"
+equal "and say whose and which they are" "item a b of each" "$(shown 'op["each.0"]["why"]')"
+equal "the graph draws them as one" 1 "$("$FLOWSUP" show "$RUN" --graph text | grep -cE 'each\.\* \(3\) +3 completed')"
+
+# ---- Nothing, too much, and what is no list ----
+run_flow <<'Y'
+plan:
+  - {id: list, response: json, run: 'echo "[]"'}
+  - {id: each, needs: [list], foreach: "", run: 'echo "$1"'}
+  - {id: all, needs: [each], run: echo none}
+Y
+equal "an empty list is no hindrance" "completed none" "$(run_status "$RUN") $(output all)"
+run_flow <<'Y'
+max_ops: 5
+plan:
+  - {id: list, response: json, run: 'seq -s, 4 | sed "s/.*/[&]/"'}
+  - {id: each, needs: [list], foreach: "", run: 'echo "$1"'}
+Y
+equal "a list that max_ops does not allow is not cut" "failed limit 0" \
+	"$(run_status "$RUN") $(shown 'op["each"]["class"]') $(spawned 'len(s)')"
+run_flow <<'Y'
+plan:
+  - {id: list, response: json, run: 'echo "{\"a\": 1}"'}
+  - {id: each, needs: [list], foreach: /a, run: 'echo "$1"'}
+  - {id: other, needs: [list], foreach: /b, run: 'echo "$1"'}
+  - {id: after, needs: [{op: each, on: failure}], run: echo repaired}
+Y
+equal "no array: it fails" "response response repaired" "$(shown 'op["each"]["class"] + " " + op["other"]["class"]') $(output after)"
+
+# ---- check ----
+refused() { ! "$FLOWSUP" check - >"$T/out" 2>&1 && grep -q "$1" "$T/out"; }
+refuse() { # text; document on standard input
+	check "check refuses: $1" refused "$1"
+}
+refuse 'is that of an item of the foreach "each"' <<'Y'
+plan:
+  - {id: list, response: json, run: 'echo "[]"'}
+  - {id: each, needs: [list], foreach: "", run: 'true'}
+  - {id: each.3, run: 'true'}
+Y
+refuse 'read the files that FLOWSUP_DEPS names' <<'Y'
+plan:
+  - {id: list, response: json, run: 'echo "[]"'}
+  - {id: each, needs: [list], foreach: "", run: 'true'}
+  - {id: x, needs: [each], exec: [echo, "{{ops.each.response}}"]}
+Y
+refuse 'need not have ended before' <<'Y'
+plan:
+  - {id: list, response: json, run: 'echo "[]"'}
+  - {id: each, foreach: {op: list, pointer: ""}, run: 'true'}
+Y
+
+# ---- A crash in the middle of many ----
+begin -j 4 <<'Y'
+plan:
+  - {id: list, response: json, run: 'seq -s, 500 | sed "s/.*/[&]/"'}
+  - {id: each, needs: [list], foreach: "", run: '[ "$1" -le 20 ] || until [ -e "$T/gates/go" ]; do sleep 0.1; done'}
+  - {id: all, needs: [each], run: 'env | grep -c ^FLOWSUP_DEP_each_'}
+Y
+some_saved() { [ "$(grep -c '"status":"pending"' "$(run_dir)/checkpoint.json.journal")" -gt 20 ] || [ "$(spawned 'len(s)')" -gt 100 ]; }
+wait_until some_saved
+pid=$(worker_pid "$RUN")
+kill -KILL "$pid"
+wait_until status_is "$RUN" crashed
+before=$(spawned '[(e["spawn_id"], e["node_id"]) for e in s]')
+open_gate go
+RUN=$("$FLOWSUP" resume "$RUN" 2>/dev/null)
+LIMIT=120 wait_until ended
+equal "it goes on, and there are as many as the list has" "completed 500" "$(run_status "$RUN") $(spawned 'len(s)')"
+equal "each once" 500 "$(spawned 'len({e["spawn_id"] for e in s})')"
+equal "those recorded before are the same" True "$(spawned "(lambda b: all(n == by[i]['node_id'] for i, n in b))($before)")"
+equal "what needs it is given all" 500 "$(output all)"
+plan

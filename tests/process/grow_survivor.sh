@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# An operation that outlives its worker asks for others: what it says meanwhile is kept and done.
+. "$(dirname "$0")/lib_grow.sh"
+
+begin <<'Y'
+reactive: all
+plan:
+  - id: a
+    run: |
+      flowsup emit spawn --run 'echo before' --key before
+      flowsup emit spawn --run 'echo equal'
+      flowsup emit spawn --run ''
+      : > "$T/gates/asked"
+      until [ -e "$T/gates/alone" ]; do sleep 0.05; done
+      flowsup emit spawn --run 'echo alone' --key alone 2> "$T/said"
+      : > "$T/gates/spooled"
+      until [ -e "$T/gates/go" ]; do sleep 0.05; done
+      flowsup emit spawn --run 'echo after' --key after
+      flowsup emit spawn --run 'echo different' --key before 2> "$T/twice"
+      flowsup emit spawn --run 'echo equal'
+  - {id: b, needs: [a], run: 'true'}
+Y
+wait_until [ -e "$T/gates/asked" ]
+counts_it() { "$FLOWSUP" show "$RUN" --json | grep -q '"rejected":{"null_child":1}'; }
+wait_until counts_it
+pid=$(worker_pid "$RUN")
+kill -KILL "$pid"
+wait_until status_is "$RUN" crashed
+open_gate alone
+wait_until [ -e "$T/gates/spooled" ]
+matches "without a worker a request is kept" "is kept in ops/a.1/spool" "$(cat "$T/said")"
+RUN=$("$FLOWSUP" resume "$RUN" 2>"$T/resume.err")
+both() { [ "$(spawned 'len(s)')" = 3 ]; }
+check "the worker that takes it over does what was asked for" wait_until both
+open_gate go
+wait_until ended
+equal "the run completes" completed "$(run_status "$RUN")"
+equal "with all that has a key, each once" "after alone before" \
+	"$(spawned '" ".join(sorted(e["request_key"] for e in s if "#" not in e["request_key"]))')"
+matches "a key that was taken before its worker died is taken" "duplicate" "$(cat "$T/twice")"
+matches "as the run counts, with those before" '"rejected":\{"null_child":1,"duplicate":1\}' "$("$FLOWSUP" show "$RUN" --json)"
+equal "equal requests without one are different ones" "1 2" \
+	"$(spawned '" ".join(sorted(e["request_key"].split("#")[1] for e in s if "#" in e["request_key"]))')"
+equal "which have run" "completed completed completed completed completed" "$(spawned '" ".join(e["status"] for e in s)')"
+equal "the operation itself ran once" 1 "$(shown 'op["a"]["attempt"]')"
+plan

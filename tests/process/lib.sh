@@ -1,0 +1,160 @@
+# shellcheck shell=bash
+# What process tests share: a home of their own, TAP, waiting for conditions, clean-up by pid.
+# Use it with:	. "$(dirname "$0")/lib.sh"
+#
+# Each test has its own state directory below $T, exported as FLOWSUP_HOME. At the end (also after
+# an error) the supervisor, workers and operations of every home below $T are ended, known by their
+# environment, and $T is removed. On failure the supervisor's log is printed as TAP comments.
+set -u
+umask 022
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BUILD=${FLOWSUP_BUILD:-$ROOT/build}
+FLOWSUP=$BUILD/bin/flowsup
+WORKER=$BUILD/libexec/flowsup/flowsup-worker
+T=$(mktemp -d "${TMPDIR:-/tmp}/flowsup-test.XXXXXX") || exit 1
+export FLOWSUP_HOME=$T/home
+export NO_COLOR=1
+# In a tree built with sanitizers a library of ours may stand before theirs.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+LIMIT=${FLOWSUP_TEST_LIMIT:-60} # seconds a condition may take; a slow machine is no failure
+TESTS=0
+FAILED=0
+
+# ---- TAP ----
+
+note() { printf '# %s\n' "$*"; }
+ok() { TESTS=$((TESTS + 1)); printf 'ok %d - %s\n' "$TESTS" "$*"; }
+not_ok() { TESTS=$((TESTS + 1)); FAILED=$((FAILED + 1)); printf 'not ok %d - %s\n' "$TESTS" "$*"; }
+skip() { TESTS=$((TESTS + 1)); printf 'ok %d - %s # SKIP\n' "$TESTS" "$*"; }
+
+# check NAME COMMAND...: ok when the command succeeds.
+check() {
+	local name=$1
+	shift
+	if "$@"; then ok "$name"; else not_ok "$name"; note "failed: $*"; fi
+}
+
+# A tree built with sanitizers, which keep memory of their own: how much is used says nothing there.
+is_sanitized() { grep -qaF __asan_init "$WORKER"; }
+
+# check_memory NAME COMMAND...: as check, but where memory cannot be compared.
+check_memory() {
+	if is_sanitized; then skip "$1: sanitizers use memory of their own"; else check "$@"; fi
+}
+
+# equal NAME WANTED GOT: both are shown when they differ.
+equal() {
+	if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1"; note "wanted: $2"; note "got:    $3"; fi
+}
+
+# matches NAME REGEX TEXT
+matches() {
+	if [[ $3 =~ $2 ]]; then ok "$1"; else not_ok "$1"; note "wanted: $2"; note "got:    $3"; fi
+}
+
+# The last line of a test.
+plan() {
+	printf '1..%d\n' "$TESTS"
+	[ "$FAILED" -eq 0 ]
+	exit
+}
+
+# ---- Waiting ----
+
+# wait_until COMMAND...: tries it until it succeeds; fails after $LIMIT seconds.
+wait_until() {
+	local end=$((SECONDS + LIMIT))
+	until "$@" >/dev/null 2>&1; do
+		if [ $SECONDS -ge "$end" ]; then
+			note "never came true: $*"
+			return 1
+		fi
+		read -rt 0.02 <> <(:) || true
+	done
+}
+
+# ---- Processes ----
+
+# The field of a process' stat behind its name: 1 state, 2 parent, 3 group, 4 session.
+stat_field() {
+	local line
+	line=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+	line=${line##*) }
+	set -- "$2" $line
+	shift "$1"
+	printf '%s\n' "$1"
+}
+# It may be reaped between two looks: what cannot be read any more has gone.
+gone() {
+	local state
+	state=$(stat_field "$1" 1) || return 0
+	[ "$state" = Z ]
+}
+alive() { ! gone "$1"; }
+
+# Processes whose environment names a home below $T.
+# The tools of the pipeline that asks are none.
+ours() {
+	local pid name
+	for pid in $(grep -lzs "^FLOWSUP_HOME=$T/" /proc/[0-9]*/environ | cut -d/ -f3); do
+		{ read -r name <"/proc/$pid/comm"; } 2>/dev/null || continue
+		case $name in wc | grep | cut) ;; *) echo "$pid" ;; esac
+	done
+}
+
+# Supervisors of this home. Asked for in /proc, so that none is started by asking.
+supervisors() {
+	local pid argv
+	for pid in $(grep -lzsxF "FLOWSUP_HOME=$FLOWSUP_HOME" /proc/[0-9]*/environ | cut -d/ -f3); do
+		mapfile -d '' -t argv 2>/dev/null <"/proc/$pid/cmdline" || continue
+		[ "${argv[1]:-}" != supervisor ] || echo "$pid"
+	done
+}
+count() { wc -w; }
+supervisor_pid() { json "$("$FLOWSUP" supervisor status --json 2>/dev/null)" pid | grep -v null; }
+supervisor_answers() { [ -n "$(supervisor_pid)" ]; }
+
+# json TEXT NAME: the first such member in JSON on one line, without its quotes; "" when there is
+# none, or it is an object or an array.
+json() {
+	printf '%s' "$1" | grep -oE "\"$2\":(\"[^\"]*\"|[^]\"[{},]+)" | head -1 | cut -d: -f2- | tr -d '"'
+}
+# run_fact RUN NAME: a member of `show --json`.
+run_fact() { json "$("$FLOWSUP" list --json -n 100000 | grep -F "\"$1\"")" "$2"; }
+run_status() { run_fact "$1" status; }
+status_is() { [ "$(run_status "$1")" = "$2" ]; }
+# The worker's pid as the supervisor knows it: stands first in the run's object.
+worker_pid() {
+	"$FLOWSUP" supervisor status --json | sed -nE "s/.*\"$1\":\{\"pid\":([0-9]+).*/\1/p"
+}
+worker_is_ready() { "$FLOWSUP" supervisor status --json | grep -qE "\"$1\":\{\"pid\":[1-9][0-9]*,\"state\":\"ready\""; }
+logged() { grep -qE -- "$1" "$FLOWSUP_HOME/supervisor.log"; }
+
+# power_loss RUN: of a crashed run, as if the machine had been started anew: nothing of it runs, and
+# nobody knows how that ended.
+power_loss() {
+	"$FLOWSUP" stop "$1" >/dev/null 2>&1
+	sed -i -e 's/"boot_id":"[^"]*"/"boot_id":"00000000-0000-0000-0000-000000000000"/' \
+		-e '/"kind":"start"/s/"start":\([0-9]\)/"start":9\1/' "$FLOWSUP_HOME/runs/$1/attempts.log"
+}
+
+clean_up() {
+	local pid round
+	trap - EXIT
+	if [ "$FAILED" -ne 0 ] && [ -e "$FLOWSUP_HOME/supervisor.log" ]; then
+		tail -20 "$FLOWSUP_HOME/supervisor.log" | sed 's/^/# log: /'
+	fi
+	for round in 1 2 3 4 5; do
+		[ -n "$(ours)" ] || break
+		for pid in $(ours); do
+			[ "$pid" = $$ ] || kill -KILL "$pid" 2>/dev/null
+		done
+	done
+	cd / && rm -rf "$T"
+}
+# This shell must not take itself for one of its own: its environment was set when it began.
+trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
+
+[ -x "$FLOWSUP" ] || { echo "Bail out! $FLOWSUP is not built"; exit 1; }

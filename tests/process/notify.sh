@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# notify: a command is told of an event, once, with JSON on its standard input and bounded in time.
+. "$(dirname "$0")/lib.sh"
+
+cat >"$T/tell" <<'END'
+#!/bin/sh
+# Keeps each payload in a file of its own, and what it was started with.
+n=$(mktemp "$1/note.XXXXXX")
+cat >"$n"
+printf '%s\n' "$@" >"$n.argv"
+pwd >"$n.cwd"
+echo "$COLOUR" >"$n.env"
+ps -o pgid= -p $$ | tr -d ' ' >"$n.group"
+echo $$ >"$n.pid"
+mv "$n" "$n.json"
+END
+chmod +x "$T/tell"
+told() { cat "$T/$1"/*.json 2>/dev/null; }
+told_of() { told "$1" | grep -q "\"event\":\"$2\""; }
+outcome_of() { "$FLOWSUP" show --json "$1" | grep -oE '"notices":\[[^]]*\]'; }
+outcome_is() { [[ $(outcome_of "$1") =~ $2 ]]; }
+mkdir "$T/a" "$T/b" "$T/c" "$T/d" "$T/e"
+
+cat >"$T/fails.yaml" <<END
+notify: ["$T/tell", "$T/a", "two words", "\$HOME; rm -rf *"]
+plan: [{id: op, exec: ["false"]}]
+END
+id=$(cd "$T/b" && COLOUR=blue "$FLOWSUP" start "$T/fails.yaml")
+check "an end that is not completed is told" wait_until told_of a failed
+check "its outcome is recorded" wait_until outcome_is "$id" '"outcome":"exit 0"'
+payload=$(told a)
+equal "the payload names the run" "$id" "$(json "$payload" run)"
+equal "and its status" failed "$(json "$payload" status)"
+equal "and the exit status" 1 "$(json "$payload" exit_status)"
+equal "and how to go on" "flowsup resume $id --retry-failed" "$(json "$payload" resume_command)"
+equal "it is one line" 1 "$(told a | wc -l)"
+equal "words arrive as they are: there is no shell" "two words|\$HOME; rm -rf *" \
+	"$(sed -n 2,3p "$T"/a/*.argv | paste -sd '|')"
+equal "it runs in the directory of the run" "$T/b" "$(cat "$T"/a/*.cwd)"
+equal "with its environment" blue "$(cat "$T"/a/*.env)"
+equal "in a group of its own" "$(cat "$T"/a/*.pid)" "$(cat "$T"/a/*.group)"
+
+# ---- Which ends ----
+id=$("$FLOWSUP" start --notify "[\"$T/tell\", \"$T/b\"]" -- true)
+"$FLOWSUP" wait "$id" 2>/dev/null
+id=$("$FLOWSUP" start --notify "{\"command\": [\"$T/tell\", \"$T/b\"], \"on\": \"all\"}" -- true)
+check "on: all tells every end" wait_until told_of b completed
+equal "without it a completed run is not told" 1 "$(told b | wc -l)"
+equal "an argv that is none is refused" 2 "$("$FLOWSUP" start --notify '["a", 1]' -- true 2>/dev/null; echo $?)"
+equal "and one that is empty" 2 "$("$FLOWSUP" start --notify '' -- true 2>/dev/null; echo $?)"
+
+# ---- Crash, and a gate that waits ----
+cat >"$T/gate.yaml" <<END
+notify: ["$T/tell", "$T/c"]
+plan:
+  - {id: ask, gate: approve, run: 'true'}
+END
+id=$("$FLOWSUP" start "$T/gate.yaml")
+check "a gate that waits is told" wait_until told_of c waiting
+equal "with its operation" ask "$(json "$(told c)" op)"
+wait_until worker_is_ready "$id"
+kill -KILL "$(worker_pid "$id")"
+check "a crash is told" wait_until told_of c crashed
+wait_until outcome_is "$id" '"crashed".*"outcome":"exit 0"'
+"$FLOWSUP" supervisor restart
+"$FLOWSUP" supervisor stop
+"$FLOWSUP" supervisor
+"$FLOWSUP" supervisor status >/dev/null
+equal "each once" "crashed waiting" "$(told c | grep -oE '"event":"[a-z]*"' | cut -d'"' -f4 | sort | paste -sd ' ')"
+
+# ---- While no supervisor lives ----
+id=$("$FLOWSUP" start --notify "[\"$T/tell\", \"$T/d\"]" -- sh -c "until [ -e '$T/go' ]; do sleep 0.02; done; false")
+wait_until worker_is_ready "$id"
+worker=$(worker_pid "$id")
+pid=$(supervisor_pid)
+kill -KILL "$pid"
+wait_until gone "$pid"
+touch "$T/go"
+wait_until gone "$worker"
+equal "nobody is there to tell it" "" "$(told d)"
+"$FLOWSUP" list >/dev/null
+check "the next supervisor does" wait_until told_of d failed
+
+# ---- Commands that fail ----
+id=$("$FLOWSUP" start --notify /no/such/program -- false)
+check "a program that is missing is recorded" wait_until outcome_is "$id" 'exit 127: .*no/such/program'
+id=$("$FLOWSUP" start --notify '["sh", "-c", "echo some text; exit 3"]' -- false)
+check "so is an exit status" wait_until outcome_is "$id" '"outcome":"exit 3"'
+equal "what it prints is kept with the run" "some text" "$(cat "$FLOWSUP_HOME/runs/$id/notify.log")"
+check "and in the log" logged "run $id: notify of 'failed': exit 3"
+id=$("$FLOWSUP" start --notify '["sh", "-c", "kill -9 $$"]' -- false)
+check "and a signal" wait_until outcome_is "$id" '"outcome":"SIGKILL"'
+
+# ---- Restart of the supervisor while one runs ----
+cat >"$T/slow" <<END
+#!/bin/sh
+touch "$T/e/begun"
+until [ -e "$T/e/go" ]; do sleep 0.02; done
+exit 7
+END
+chmod +x "$T/slow"
+id=$("$FLOWSUP" start --notify "$T/slow" -- false)
+wait_until [ -e "$T/e/begun" ]
+"$FLOWSUP" supervisor restart
+touch "$T/e/go"
+check "its outcome is known all the same" wait_until outcome_is "$id" '"outcome":"exit 7"'
+
+rm "$T/e/go" "$T/e/begun"
+id=$("$FLOWSUP" start --notify "$T/slow" -- false)
+wait_until [ -e "$T/e/begun" ]
+pid=$(supervisor_pid)
+kill -KILL "$pid"
+wait_until gone "$pid"
+"$FLOWSUP" supervisor
+check "that of a supervisor that died is called unknown" wait_until outcome_is "$id" '"outcome":"unknown'
+touch "$T/e/go"
+
+# ---- One that does not end ----
+preload=$BUILD/tests/preload/clock.so
+"$FLOWSUP" supervisor stop
+CLOCK_RATE=20 LD_PRELOAD=$preload "$FLOWSUP" supervisor
+id=$("$FLOWSUP" start --notify "[\"sh\", \"-c\", \"trap '' TERM; sleep 1000 & echo \$! >$T/child; wait; wait\"]" -- false)
+check "after its time it is killed with its group" wait_until outcome_is "$id" '"outcome":"killed: it took too long"'
+check "nothing of it is left" wait_until gone "$(cat "$T/child")"
+plan

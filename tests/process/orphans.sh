@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# Operations that outlive their worker, while nobody resumes the run: who writes how they end, their
+# limits, the `orphans` policies, and that a supervisor that is started anew goes on with all of it.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+export GO=$T/go
+head='name: orphans
+concurrency: 8
+defaults: {grace: 300ms}
+plan:
+'
+ops() { echo "$FLOWSUP_HOME/runs/$run/ops"; }
+started() { grep -q "\"kind\":\"start\",\"op\":\"$1\"" "$FLOWSUP_HOME/runs/$run/attempts.log"; }
+start_member() { json "$(grep "\"kind\":\"start\",\"op\":\"$1\"" "$FLOWSUP_HOME/runs/$run/attempts.log")" "$2"; }
+exit_member() { json "$(cat "$(ops)/$1.1/exit.json" 2>/dev/null)" "$2"; }
+stop_class() { json "$(cat "$(ops)/$1.1/stopped.json" 2>/dev/null)" class; }
+has_exit() { [ -e "$(ops)/$1.1/exit.json" ]; }
+marked() { "$FLOWSUP" list | grep -F "$run" | grep -qF "crashed ($1 running)"; }
+unmarked() { "$FLOWSUP" list | grep -F "$run" | grep -q 'crashed  *[0-9]'; }
+no_supervisor() { [ -z "$(supervisors)" ]; }
+hears() { supervisor_answers; }
+# begin YAML OP...: starts it, waits for the operations' starts, kills the worker.
+begin() {
+	local op
+	printf '%s%s' "$head" "$1" >"$T/flow.yaml"
+	shift
+	rm -f "$GO"
+	run=$("$FLOWSUP" start "$T/flow.yaml")
+	for op; do wait_until started "$op"; done
+	wait_until worker_is_ready "$run"
+	kill -KILL "$(worker_pid "$run")"
+	wait_until status_is "$run" crashed
+}
+wait_go='until [ -e "$GO" ]; do sleep 0.02; done'
+
+# ---- Their ends are written down ----
+
+begin "  - {id: a, run: '$wait_go; exit 3'}
+  - {id: b, run: '$wait_go; kill -USR1 \$\$'}
+  - {id: c, run: 'touch $T/c; exit 4', needs: [a]}
+" a b
+check "list says how many run" wait_until marked 2
+equal "show too" running,running,pending "$("$FLOWSUP" show "$run" --json | grep -oE '"state":"[a-z]+"' | cut -d'"' -f4 | paste -sd,)"
+pid=$(start_member a pid)
+touch "$GO"
+wait_until has_exit a && wait_until has_exit b
+equal "status" 3 "$(exit_member a code)"
+equal "signal" "$(kill -l USR1)" "$(exit_member b signal)"
+equal "the process" "$pid" "$(exit_member a pid)"
+equal "by whom" supervisor "$(exit_member a by)"
+check "nothing of it was started any more" test ! -e "$T/c"
+check "list says that nothing runs" wait_until unmarked
+
+# ---- Limits ----
+
+begin "  - {id: long, timeout: 1s, run: 'trap \"\" TERM; while :; do sleep 0.05; done'}
+  - {id: silent, silence: {after: 1s, strict: true}, run: 'while :; do sleep 0.05; done'}
+  - {id: free, keeper: true, run: '$wait_go'}
+" long silent free
+wait_until has_exit long && wait_until has_exit silent
+equal "a limit that passes ends it" timeout "$(stop_class long)"
+equal "by SIGKILL after its grace" 9 "$(exit_member long signal)"
+equal "silence ends it" silence "$(stop_class silent)"
+check "another one goes on" alive "$(start_member free pid)"
+check "one of three" wait_until marked 1
+
+begin "  - {id: deaf, timeout: 1s, grace: 10m, run: 'trap \"\" TERM; $wait_go'}
+  - {id: plain, timeout: 1500ms, run: 'while :; do sleep 0.05; done'}
+" deaf plain
+wait_until [ -e "$FLOWSUP_HOME/runs/$run/ops/deaf.1/stopped.json" ]
+check "one that does not heed SIGTERM holds up no other" wait_until has_exit plain
+check "and has its grace" alive "$(start_member deaf pid)"
+touch "$GO"
+check "it ends, too" wait_until has_exit deaf
+
+# ---- A supervisor that dies: the next one goes on ----
+
+begin "  - {id: late, timeout: 4s, run: 'while :; do sleep 0.05; done'}
+  - {id: other, run: '$wait_go; exit 6'}
+  - {id: third, keeper: true, run: '$wait_go; exit 7'}
+" late other third
+wait_until marked 3
+# shellcheck disable=SC2046
+kill -KILL $(supervisors)
+wait_until no_supervisor
+"$FLOWSUP" start --name again -- true >/dev/null
+wait_until hears
+late=$(start_member late pid)
+check "a limit is seen to by the next supervisor" wait_until gone "$late"
+equal "and said to be one" timeout "$(stop_class late)"
+touch "$GO"
+check "a keeper tells it as well" wait_until has_exit third
+equal "with its status" 7 "$(exit_member third code)"
+if [ "$(uname -r | awk -F. '{print $1 * 100 + $2}')" -ge 615 ]; then
+	check "the kernel tells how one ended that is nobody's child here" wait_until has_exit other
+	equal "its status" "6 kernel" "$(exit_member other code) $(exit_member other by)"
+else
+	skip "the kernel tells how one ended that is nobody's child here"
+fi
+
+# ---- A supervisor that executes itself anew stays the one that reaps ----
+
+begin "  - {id: a, run: '$wait_go; exit 3'}
+" a
+wait_until marked 1
+"$FLOWSUP" supervisor restart >/dev/null 2>&1
+touch "$GO"
+wait_until has_exit a
+equal "after a restart too" "3 supervisor" "$(exit_member a code) $(exit_member a by)"
+
+# ---- Policies ----
+
+head="orphans: end
+$head"
+begin "  - {id: a, run: 'trap \"\" TERM; while :; do sleep 0.05; done'}
+  - {id: b, keeper: true, run: '$wait_go'}
+" a b
+check "orphans: end ends them" wait_until unmarked
+check "all of them" gone "$(start_member b pid)"
+equal "as by a stop" cancelled "$(stop_class a)"
+head=${head/orphans: end/orphans: \{keep: 1s\}}
+begin "  - {id: a, run: '$wait_go'}
+" a
+check "orphans: {keep: 1s} keeps it at first" alive "$(start_member a pid)"
+check "and ends it then" wait_until unmarked
+equal "like a stop" cancelled "$(stop_class a)"
+
+# ---- A number that has been given away ----
+
+head=${head/orphans: \{keep: 1s\}
+/}
+sleep 1000 &
+stranger=$!
+begin "  - {id: a, timeout: 1s, run: '$wait_go'}
+" a
+pid=$(start_member a pid)
+wait_until marked 1
+# shellcheck disable=SC2046
+kill -KILL $(supervisors) "$pid"
+wait_until no_supervisor
+wait_until gone "$pid"
+sed -i "s/\"pid\":$pid,/\"pid\":$stranger,/" "$FLOWSUP_HOME/runs/$run/attempts.log"
+"$FLOWSUP" start --wait -- sleep 1.5 >/dev/null 2>&1
+check "a stranger with the number is left alone by limits" alive "$stranger"
+"$FLOWSUP" stop "$run" >"$T/out" 2>&1
+"$FLOWSUP" kill "$run" >>"$T/out" 2>&1
+check "by stop and kill" alive "$stranger"
+kill "$stranger"
+plan

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# A planner: its answer becomes the plan, a wrong one is fed back, and a resume never plans again.
+. "$(dirname "$0")/lib_agent.sh"
+
+planner() { # further lines of the document...
+	printf '%s\n' 'name: planned' 'prompt: tidy up' 'roles:' '  agent: {provider: claude}' \
+		'  other: {provider: claude}' \
+		'planner: {assignee: agent, instruction: "plan {{prompt}}"}' "$@" >"$T/flow.yaml"
+}
+answers() { # what the planner says, one text after the other
+	local n=0 text
+	rm -f "$AGENT"/plan-[0-9]* "$AGENT"/planned-*
+	for text; do n=$((n + 1)); printf '%s' "$text" >"$AGENT/plan-$n"; done
+}
+asked() { find "$AGENT" -name "planned-*" | wc -l; }
+exported() { "$FLOWSUP" checkpoint export "$RUN" --json; }
+ids() { grep -oE '"agent_id":"[^"]*","node_id"' <<<"$1" | cut -d'"' -f4 | tr '\n' ' '; }
+TWO='[{"id":"a","assignee":"agent","instruction":"ok A"},{"id":"b","assignee":"other","needs":["a"],"instruction":"ok B {{ops.a.response}}"}]'
+
+# ---- A wrong answer is fed back ----
+planner
+answers 'I would do this first' '[{"id":"a","assignee":"nobody","instruction":"x"},{"id":"b","run":"x"}]' "$TWO"
+check "it ends" run_flow
+equal "the third answer is taken" completed "$(run_status "$RUN")"
+equal "it was asked three times" 3 "$(asked)"
+matches "it is told what a plan is" 'one JSON array.*"assignee": who does it, one of: agent, other' \
+	"$(tr '\n' ' ' <"$AGENT/planned-1")"
+matches "the prompt stands in its instruction" '^plan tidy up' "$(cat "$AGENT/planned-1")"
+matches "the first refusal names the reason" 'I would do this first.*What is wrong with it: response: line 1, column 1' \
+	"$(tr '\n' ' ' <"$AGENT/planned-2")"
+matches "the second all reasons" 'there is no role "nobody".*"run" is not allowed here \(use "instruction"' \
+	"$(tr '\n' ' ' <"$AGENT/planned-3")"
+matches "what it made ran in order" '"response":"turns: ok B turns: ok A\|\|"' "$(entry b)"
+equal "the checkpoint holds the plan" "planner a b " "$(ids "$(exported)")"
+equal "two refusals are events" 2 "$(grep -c '"event":"PlanRejected"' "$(run_dir)/events.jsonl")"
+matches "and the acceptance" '"operations":2}' "$(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl")"
+matches "nothing is started before the plan is saved" '^PlanAccepted NodeStarted ' \
+	"$(grep -oE '"event":"(PlanAccepted|NodeStarted)"' "$(run_dir)/events.jsonl" | cut -d'"' -f4 | tail -3 | tr '\n' ' ')"
+matches "show lists all of them" 'planner +completed.*a +completed.*b +completed' "$("$FLOWSUP" show "$RUN" | tr '\n' ' ')"
+equal "the database knows how many" "3/3" "$("$FLOWSUP" list -n 1 | tail -1 | awk '{print $4}')"
+
+answers no no no "$TWO"
+run_flow
+equal "after two refusals it has failed" failed "$(run_status "$RUN")"
+equal "it was not asked again" 3 "$(asked)"
+equal "nothing else has started" 3 "$(grep -c '"event":"NodeStarted"' "$(run_dir)/events.jsonl")"
+RUN=$("$FLOWSUP" resume "$RUN" --retry-failed 2>/dev/null)
+wait_until ended
+equal "it can be tried again" completed "$(run_status "$RUN")"
+
+# ---- What a model may not ask for, and how much ----
+planner 'model_commands: true' 'max_ops: 2'
+answers '[{"id":"a","run":"echo A"},{"id":"b","exec":["echo","B"]},{"id":"c","run":"echo C"}]'
+run_flow
+equal "with model_commands it may give commands" completed "$(run_status "$RUN")"
+equal "the plan is cut to max_ops" "planner a b " "$(ids "$(exported)")"
+matches "and that is said" '"operations":2,"left_out":1,"message":"1 operations more' "$(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl")"
+
+# ---- A worker that dies ----
+planner 'synthesis: {assignee: agent, instruction: ok sum}'
+answers '[{"id":"a","assignee":"agent","instruction":"ok A"},{"id":"b","assignee":"agent","needs":["a"],"instruction":"slow B"}]'
+RUN=$("$FLOWSUP" start "$T/flow.yaml")
+runs_b() { compgen -G "$AGENT/slow-*"; }
+wait_until runs_b
+before=$(grep -oE '"agent_id":"[^"]*","node_id":"[^"]*"' <<<"$(exported)")
+kill -KILL "$(run_fact "$RUN" worker_pid)"
+wait_until status_is "$RUN" crashed
+: >"$AGENT/go"
+OLD=$RUN
+"$FLOWSUP" resume "$OLD" --rerun-changed 2>"$T/err"
+equal "no document defines what was planned" "4 1" "$? $(grep -c "planner's answer" "$T/err")"
+RUN=$("$FLOWSUP" resume "$OLD" 2>/dev/null)
+wait_until ended
+equal "a resume goes on" completed "$(run_status "$RUN")"
+equal "it has not planned again" 1 "$(asked)"
+equal "every operation is the same" "$before" "$(grep -oE '"agent_id":"[^"]*","node_id":"[^"]*"' <<<"$(exported)")"
+matches "the synthesis comes last" '"agent_id":"synthesis"' "$(tail -1 "$(run_dir)/checkpoint.json.journal")"
+
+# The same when it died between the planner's outcome and the plan: made from what was recorded.
+cut_plan() { # the checkpoint of $1 with nothing but the planner and its outcome, as a version 2 file
+	"$FLOWSUP" checkpoint export "$1" --json | python3 -c '
+import json, sys
+state = json.load(sys.stdin)
+state = {"version": 2, **{k: v for k, v in state.items() if k not in ("version", "generation", "journal_seq")}}
+state["plan"] = state["plan"][:1]
+state["ops"] = {"planner": state["ops"]["planner"]}
+print(json.dumps(state))' >"$T/cut.json"
+}
+answers "$TWO"
+planner
+run_flow
+cut_plan "$RUN"
+answers "$TWO" "$TWO"
+touch "$AGENT/plan-waits"
+RUN=$("$FLOWSUP" start "$T/flow.yaml")
+planning() { [ -e "$AGENT/planned-1" ]; }
+wait_until planning
+kill -KILL "$(run_fact "$RUN" worker_pid)"
+wait_until status_is "$RUN" crashed
+rm "$AGENT/plan-waits"
+OLD=$RUN
+RUN=$("$FLOWSUP" resume "$OLD" 2>/dev/null)
+wait_until ended
+equal "an answer that came without a worker is the plan" "completed 1" "$(run_status "$RUN") $(asked)"
+
+rm "$(run_dir)/checkpoint.json.journal"
+cp "$T/cut.json" "$(run_dir)/checkpoint.json"
+sqlite3 "$FLOWSUP_HOME/state.db" "update sessions set status = 'crashed', reason_code = 'run.crashed.unknown' where run_id = '$RUN'"
+OLD=$RUN
+RUN=$("$FLOWSUP" resume "$OLD" 2>"$T/err") || note "$(cat "$T/err")"
+wait_until ended
+equal "who died with the answer makes the plan of it" "completed 1" "$(run_status "$RUN") $(asked)"
+equal "and saves it" "planner a b " "$(ids "$(exported)")"
+
+# ---- Controls while planning ----
+touch "$AGENT/plan-waits"
+answers "$TWO"
+RUN=$("$FLOWSUP" start "$T/flow.yaml")
+wait_until planning
+"$FLOWSUP" pause "$RUN" >/dev/null 2>&1
+wait_until status_is "$RUN" paused
+rm "$AGENT/plan-waits"
+accepted() { grep -q '"event":"PlanAccepted"' "$(run_dir)/events.jsonl"; }
+wait_until accepted
+waits() { grep -q '"event":"NodePaused".*"op":"a"' "$(run_dir)/events.jsonl"; }
+check "what was planned waits at the gate" wait_until waits
+"$FLOWSUP" ctl resume "$RUN" >/dev/null 2>&1
+wait_until ended
+equal "and goes on" completed "$(run_status "$RUN")"
+
+touch "$AGENT/plan-waits"
+answers no "$TWO"
+RUN=$("$FLOWSUP" start "$T/flow.yaml" --timeout 1)
+wait_until planning
+closed() { grep -q '"event":"DeadlineClosed"' "$(run_dir)/events.jsonl"; }
+wait_until closed
+rm "$AGENT/plan-waits"
+"$FLOWSUP" wait "$RUN" >/dev/null 2>&1
+equal "after the deadline a planner is not asked again" "124 1" "$? $(asked)"
+plan

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Playbooks and arguments: where they are found, what is said of them, what a run keeps of them.
+. "$(dirname "$0")/lib.sh"
+export XDG_CONFIG_HOME=$T/config
+mkdir -p "$T/here/.flowsup/playbooks" "$T/config/flowsup/playbooks"
+cd "$T/here" || exit 1
+
+cat >"$T/config/flowsup/playbooks/greet.yaml" <<'Y'
+prompt: nobody
+args:
+  who: {help: whom to greet}
+  times: {type: integer, default: 2}
+  loud: {type: boolean, default: false}
+plan:
+  - {id: say, exec: [echo, '{{args.who}}', '{{args.times}}', '{{args.loud}}', '{{prompt}}']}
+  - {id: env, needs: [say], env: {WHO: '{{args.who}}'}, run: 'echo "$WHO"; exit 3'}
+Y
+echo 'plan: [{id: a, run: exit 9}]' >.flowsup/playbooks/here.yaml
+echo 'plan: [{id: a, run: true}]' >"$T/config/flowsup/playbooks/here.yaml"
+echo 'plan: 5' >.flowsup/playbooks/broken.yaml
+sql() { sqlite3 "$FLOWSUP_HOME/state.db" "$1"; }
+
+# ---- Finding ----
+list=$("$FLOWSUP" play list)
+matches "list names arguments, optional ones in brackets" 'greet +who \[times\] \[loud\] ' "$list"
+matches "the nearest place counts" 'here +.flowsup/playbooks/here.yaml' "$list"
+equal "a hidden one is not shown" 1 "$(grep -c '^here ' <<<"$list")"
+matches "a broken one says why" 'broken +broken: .*broken.yaml:1:7: "plan" must be' "$list"
+matches "installed ones are found" 'backup +from to \[keep\]' "$list"
+matches "JSON knows the hidden one" "\"path\":\"$T/config/flowsup/playbooks/here.yaml\",\"hidden\":true" \
+	"$("$FLOWSUP" play list --json)"
+matches "and the arguments" '"arguments":\[\{"name":"who","type":"string","required":true,' "$("$FLOWSUP" play list --json)"
+said=$("$FLOWSUP" play gret 2>&1)
+equal "an unknown name is refused" 2 $?
+matches "with the nearest" 'did you mean "flowsup play greet"' "$said"
+help=$("$FLOWSUP" play greet --help)
+matches "help is from the document" 'flowsup play greet --arg who=... \[--arg times=...\]' "$help"
+matches "with types, defaults and meanings" 'who +string +must be given +whom to greet' "$help"
+matches "show draws it" 'say' "$("$FLOWSUP" play show greet)"
+matches "show --json lists arguments" '"name":"times","type":"integer","required":false,"default":2' \
+	"$("$FLOWSUP" play show greet --json)"
+
+# ---- Arguments ----
+said=$("$FLOWSUP" play greet 2>&1)
+equal "a missing argument is refused" 2 $?
+matches "with its meaning" 'the argument who \(string\) is missing: whom to greet' "$said"
+said=$("$FLOWSUP" play greet --arg who=x --arg times=few 2>&1)
+matches "a value must fit its type" 'argument times: "few" is no integer' "$said"
+said=$("$FLOWSUP" play greet --arg who=x --arg wo=y 2>&1)
+matches "an unknown one is refused" 'no argument "wo"' "$said"
+said=$("$FLOWSUP" start --arg a=b -- true 2>&1)
+matches "a command has none" 'arg goes with a document' "$said"
+check "nothing was made of them" [ ! -e "$FLOWSUP_HOME/runs" ]
+
+run=$("$FLOWSUP" play greet --arg 'who=$(touch x); a b' --arg loud=true world --label k=v)
+"$FLOWSUP" wait "$run" >/dev/null 2>&1
+equal "its outcome is the run's" 1 $?
+equal "values come where templates are" '$(touch x); a b 2 true world' \
+	"$(cat "$FLOWSUP_HOME/runs/$run/ops/say.1.out")"
+equal "and in the environment, as they are" '$(touch x); a b' "$(cat "$FLOWSUP_HOME/runs/$run/ops/env.1.out")"
+equal "kind and name" 'play|greet' "$(sql "select kind, name from sessions where run_id = '$run'")"
+play=$(sql "select id from plays where name = 'greet'")
+equal "the play has a row" '{"who":"$(touch x); a b","times":2,"loud":true}' "$(sql 'select arguments from plays')"
+matches "its id finds the run" "\"id\":\"$run\"" "$("$FLOWSUP" show "$play" --json)"
+matches "the checkpoint keeps both" '"arguments":\{"who":"\$\(touch x\); a b","times":2,"loud":true\},"playbook":"greet"' \
+	"$("$FLOWSUP" checkpoint export "$run" --json)"
+
+# ---- A resume takes them from the checkpoint ----
+rm "$T/config/flowsup/playbooks/greet.yaml"
+again=$("$FLOWSUP" resume "$run" --retry-failed 2>/dev/null)
+"$FLOWSUP" wait "$again" >/dev/null 2>&1
+equal "a resume has the same values" '$(touch x); a b' "$(cat "$FLOWSUP_HOME/runs/$again/ops/env.1.out")"
+
+# ---- An installed one ----
+mkdir "$T/from" "$T/to" && echo data >"$T/from/file"
+touch "$T/to/20200101T000000.tar.gz" "$T/to/20200102T000000.tar.gz"
+"$FLOWSUP" play backup --arg from="$T/from" --arg to="$T/to" --arg keep=2 --wait >"$T/id" 2>/dev/null
+equal "backup completes" 0 $?
+equal "the newest stay" 2 "$(ls "$T/to" | wc -l)"
+check "the oldest is gone" [ ! -e "$T/to/20200101T000000.tar.gz" ]
+equal "the archive holds the directory" data \
+	"$(tar -xOzf "$(ls "$T"/to/*.tar.gz | tail -1)" ./file)"
+plan

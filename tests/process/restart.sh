@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# A crash that a restart policy answers: resumed by itself, with a pause, until it is given up.
+. "$(dirname "$0")/lib.sh"
+
+# Of the run itself, not of one that names it.
+run_fact() { json "$("$FLOWSUP" list --json -n 100000 | grep "^{\"id\":\"$1\"")" "$2"; }
+latest() { "$FLOWSUP" list --json -n 1 | sed -nE 's/^\{"id":"([^"]*)".*/\1/p'; }
+successor() { run_fact "$1" resumed_as; }
+resumed() { [[ $(successor "$1") =~ ^[0-9] ]]; }
+crash() { # RUN: kills its worker
+	wait_until worker_is_ready "$1" && kill -KILL "$(worker_pid "$1")"
+}
+wait_op() { wait_until eval '"$FLOWSUP" show --json '"$1"' | grep -q "\"id\":\"'"$2"'\",\"state\":\"running\""'; }
+
+cat >"$T/twice.yaml" <<END
+restart: {on: crash, attempts: 2}
+plan:
+  - {id: first, run: 'echo first >> "$T/first"'}
+  - {id: second, needs: [first], run: 'until [ -e "$T/go" ]; do sleep 0.02; done'}
+END
+one=$("$FLOWSUP" start "$T/twice.yaml")
+"$FLOWSUP" wait "$one" 2>"$T/said" &
+waiter=$!
+"$FLOWSUP" wait --this-run "$one" 2>/dev/null &
+this=$!
+wait_op "$one" second
+equal "two restarts are left" 2 "$(run_fact "$one" restarts_left)"
+crash "$one"
+check "the crash is answered" wait_until resumed "$one"
+two=$(successor "$one")
+wait "$this"
+equal "wait --this-run returns for the crash" 137 $?
+check "wait does not" alive "$waiter"
+wait_op "$two" second
+equal "one restart is left" 1 "$(run_fact "$two" restarts_left)"
+touch "$T/go"
+wait "$waiter"
+equal "wait returns with the job's end" 0 $?
+matches "and has said what happened" "resumed by its restart policy, as run $two" "$(cat "$T/said")"
+equal "what was saved did not run again" 1 "$(count <"$T/first")"
+equal "given the first run, wait is about the latest" 0 \
+	"$("$FLOWSUP" wait "$one" 2>"$T/said"; echo $?)"
+matches "and says so" "this is about $two" "$(cat "$T/said")"
+
+# ---- Quick deaths ----
+rm "$T/go"
+cat >"$T/deadly.yaml" <<'END'
+plan: [{id: deadly, retry: {attempts: 20, on: [signal], backoff: 1ms}, run: 'kill -KILL $PPID $$'}]
+END
+one=$("$FLOWSUP" start --restart 9 "$T/deadly.yaml")
+"$FLOWSUP" wait "$one" 2>/dev/null
+equal "quick deaths end it, and wait returns" 137 $?
+last=$(latest)
+equal "after two restarts" 2 "$(run_fact "$last" restarts_done)"
+matches "the run says why" "died soon after their start" "$("$FLOWSUP" show --json "$last")"
+check "the log says how to go on" logged "run $last is not resumed by itself: .*flowsup resume $last"
+"$FLOWSUP" kill "$last" 2>/dev/null
+
+# ---- While there is no supervisor ----
+one=$("$FLOWSUP" start --restart 1 -- sh -c "until [ -e '$T/go' ]; do sleep 0.02; done")
+wait_until worker_is_ready "$one"
+worker=$(worker_pid "$one")
+pid=$(supervisor_pid)
+kill -KILL "$pid"
+wait_until gone "$pid"
+kill -KILL "$worker"
+wait_until gone "$worker"
+check "a command finds the crash, and the next supervisor answers it" wait_until resumed "$one"
+two=$(successor "$one")
+touch "$T/go"
+"$FLOWSUP" wait "$two" 2>/dev/null
+equal "it completes" 0 $?
+
+# ---- Stopped and killed jobs ----
+rm "$T/go"
+long() { "$FLOWSUP" start --restart 3 -- sh -c 'exec sleep 1000'; }
+one=$(long)
+crash "$one"
+wait_until status_is "$one" crashed
+check "stop ends what waits for its restart" "$FLOWSUP" stop "$one" 2>/dev/null
+equal "no restart is left" 0 "$(run_fact "$one" restarts_left)"
+one=$(long)
+crash "$one"
+wait_until status_is "$one" crashed
+check "kill does too" "$FLOWSUP" kill "$one" 2>/dev/null
+equal "it was not resumed" null "$(successor "$one")"
+
+# ---- What is said to a job between two runs ----
+one=$(long)
+crash "$one"
+wait_until status_is "$one" crashed
+check "a control is taken although no run lives" "$FLOWSUP" pause "$one" 2>/dev/null
+wait_until resumed "$one"
+two=$(successor "$one")
+check "and reaches the run that goes on" wait_until status_is "$two" paused
+"$FLOWSUP" kill "$two" 2>/dev/null
+
+# ---- By hand ----
+one=$(long)
+wait_until worker_is_ready "$one"
+kill -TERM "$(worker_pid "$one")"
+check "a worker that was asked to leave comes back too" wait_until resumed "$one"
+two=$(successor "$one")
+"$FLOWSUP" kill "$two" 2>/dev/null
+three=$("$FLOWSUP" resume "$two" --restart 5 2>/dev/null)
+equal "a person's resume gives it everything anew" 5 "$(run_fact "$three" restarts_left)"
+equal "and is no restart" 0 "$(run_fact "$three" restarts_done)"
+"$FLOWSUP" kill "$three" 2>/dev/null
+four=$("$FLOWSUP" resume "$three" --restart 0 2>/dev/null)
+equal "0 asks for none" 0 "$(run_fact "$four" restarts_left)"
+"$FLOWSUP" kill "$four" 2>/dev/null
+
+# ---- Restart of the supervisor while it waits ----
+one=$(long)
+crash "$one"
+wait_until status_is "$one" crashed
+"$FLOWSUP" supervisor restart
+check "a supervisor that executes itself anew goes on with it" wait_until resumed "$one"
+"$FLOWSUP" kill "$(successor "$one")" 2>/dev/null
+plan

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# The table of checks of a resume, with checkpoints of both versions: every failure is listed at once, by
+# number, operation, reason and command, and each flag lifts its own check and no other.
+. "$(dirname "$0")/lib.sh"
+
+mkdir "$T/w"
+cd "$T/w" || exit 1
+has_line() { grep -qx "$1" count 2>/dev/null; }
+is_crashed() { status_is "$1" crashed; }
+settled() { [ "$(run_fact "$run" "done")" = 3 ]; }
+checks() { # JSON: numbers of the failures
+	grep -oE '"check":[0-9]+' <<<"$1" | cut -d: -f2 | sort -n | paste -sd' '
+}
+dry() { "$FLOWSUP" resume "$run" --dry-run --json "$@" 2>"$T/err"; }
+
+cat >f.json <<-'END'
+	{"name": "f", "plan": [
+	 {"id": "made", "artifacts": ["x"], "run": "echo x >\"$FLOWSUP_ARTIFACTS/x\""},
+	 {"id": "good", "needs": ["made"], "run": "true"},
+	 {"id": "bad", "run": "exit 3"},
+	 {"id": "pay", "idempotent": false, "run": "echo pay >>count; until [ -e go ]; do sleep 0.05; done"},
+	 {"id": "named", "needs": ["pay"], "env": {"NEEDED": {"required": true}}, "run": "true"}]}
+END
+
+for format in 2 3; do
+	rm -f count
+	run=$(NEEDED=1 SOME_TOKEN=secret "$FLOWSUP" start f.json --checkpoint-format "$format")
+	wait_until has_line pay
+	wait_until settled
+	kill -KILL "$(worker_pid "$run")"
+	wait_until is_crashed "$run"
+	power_loss "$run"
+	dir=$FLOWSUP_HOME/runs/$run
+	rm "$dir/artifacts/made/x"
+	sed -i -z '/^NEEDED=/d' "$dir/environ"
+	cp -a "$dir" "$T/whole.$format"
+	out=$(dry)
+	equal "version $format: refused" 4 $?
+	equal "version $format: all at once" "3 4 7 10 12" "$(checks "$out")"
+	"$FLOWSUP" resume "$run" >"$T/out" 2>"$T/said"
+	equal "version $format: nothing is made" "4 " "$? $(cat "$T/out")"
+
+	matches "version $format: with what nothing lifts the hint is to begin anew" \
+		"hint: flowsup rerun $run " "$(cat "$T/said")"
+
+	# ---- check, operation, reason, flag, what is left with it ----
+	while IFS='|' read -r check op reason flag left; do
+		matches "version $format, check $check: operation, reason, command" \
+			"$reason.*$flag" "$(grep -E "${op:-SOME_TOKEN}" "$T/said")"
+		[ -n "$left" ] || continue
+		# shellcheck disable=SC2086
+		equal "version $format, check $check: its flag lifts it, and no other" "$left" "$(checks "$(dry $flag)")"
+	done <<-'END'
+		3|operation bad|it failed: exit status 3; lifted by|--retry-failed|4 7 10 12
+		3|operation bad|it failed: exit status 3; lifted by.*or|--keep-failed|4 7 10 12
+		4|operation made|its artifact "x" is not there; lifted by|--accept-missing-artifacts|3 7 10 12
+		7|operation pay|in flight when its worker ended.*idempotent: false; lifted by|--rerun-in-flight|3 4 10 12
+		10|operation named|it requires the variable NEEDED, which is not set||
+		12||SOME_TOKEN is not set|--without-env SOME_TOKEN|3 4 7 10
+	END
+	equal "version $format: flags of what did not happen lift nothing" "3 4 7 10 12" \
+		"$(checks "$(dry --allow-degraded-context --drop-respawned --rerun-changed)")"
+	equal "version $format: what is set here is taken from here" "3 4 7" \
+		"$(checks "$(NEEDED=1 SOME_TOKEN=x dry)")"
+	out=$(NEEDED=1 dry --keep-failed --accept-missing-artifacts --rerun-in-flight --without-env SOME_TOKEN)
+	equal "version $format: together they lift all" "0 " "$? $(checks "$out")"
+
+	# ---- A checkpoint that cannot be trusted ----
+	truncate -s -5 "$dir/checkpoint.json"
+	out=$(dry --retry-failed --accept-missing-artifacts --rerun-in-flight --without-env SOME_TOKEN)
+	equal "version $format: a torn one is refused" 4 $?
+	matches "version $format: by the first check, whatever is given" "^1( |$)" "$(checks "$out")"
+	rm -rf "$dir" && mv "$T/whole.$format" "$dir"
+	touch go
+	new=$(NEEDED=1 "$FLOWSUP" resume "$run" --keep-failed --accept-missing-artifacts --rerun-in-flight \
+		--without-env SOME_TOKEN --wait 2>"$T/err")
+	equal "version $format: and goes on to its end" "1 failed" "$? $(run_status "$new")"
+	rm go
+done
+plan

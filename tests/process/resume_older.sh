@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# resume of checkpoints of versions 2 and 1, of runs here and of directories that came from elsewhere:
+# migrated into the new run with every member, the source untouched, or refused.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+mkdir "$T/w"
+cd "$T/w" || exit 1
+has_line() { grep -qx "$1" count 2>/dev/null; }
+times() { grep -cx "$1" count; }
+is_crashed() { status_is "$1" crashed; }
+crash() {
+	kill -KILL "$(worker_pid "$1")"
+	wait_until is_crashed "$1"
+	power_loss "$1"
+}
+silent() { "$@" >"$T/out" 2>&1; }
+dir_of() { echo "$FLOWSUP_HOME/runs/$1"; }
+sums() { find "$1" -type f | sort | xargs cksum; }
+# state RUN EXPRESSION: of the exported checkpoint, in Perl, with the state in $s.
+state() {
+	"$FLOWSUP" checkpoint export --json "$1" | perl -MJSON::PP -e '
+		local $/; my $s = decode_json(<STDIN>); my $v = eval $ARGV[0]; die $@ if $@;
+		print ref $v ? JSON::PP->new->canonical->encode($v) : $v // "null", "\n"' "$2"
+}
+
+# ---- A run with version 2 goes on as one with version 3 does ----
+
+cat >flow.json <<-'DOC'
+	{"name": "flow", "plan": [
+	 {"id": "one", "run": "echo one >>count; echo answer"},
+	 {"id": "big", "run": "echo big >>count; head -c 2000000 /dev/zero | tr '\\0' x"},
+	 {"id": "slow", "needs": ["one", "big"], "grace": "1s",
+	  "run": "echo slow >>count; until [ -e go ]; do sleep 0.05; done; cat \"$FLOWSUP_DEP_one\""},
+	 {"id": "last", "needs": ["slow", "big"],
+	  "run": "echo last >>count; cat \"$FLOWSUP_DEP_slow\"; wc -c <\"$FLOWSUP_DEP_big\""}]}
+DOC
+for format in 3 2; do
+	rm -f count go
+	first=$("$FLOWSUP" start --checkpoint-format "$format" flow.json)
+	wait_until has_line slow
+	crash "$first"
+	before=$(sums "$(dir_of "$first")")
+	second=$("$FLOWSUP" resume "$first" 2>"$T/err")
+	equal "version $format is resumed" 0 $?
+	slow_again() { [ "$(times slow)" -ge 2 ]; }
+	wait_until slow_again
+	row=$("$FLOWSUP" list --json | grep -F "\"id\":\"$second\"")
+	equal "what is replayed is done from the start" 2 "$(json "$row" "done")"
+	crash "$second"
+	touch go
+	third=$("$FLOWSUP" resume "$second" --wait 2>"$T/err")
+	equal "and once more, to the end" 0 $?
+	equal "the source is untouched" "$before" "$(sums "$(dir_of "$first")")"
+	equal "the new run writes version 3" 3 \
+		"$(json "$(head -c 40 "$(dir_of "$third")/checkpoint.json")" version)"
+	state "$third" '+{map {$_ => $s->{ops}{$_}{response}} qw(one slow last)}' >"$T/results.$format"
+	state "$third" '$s->{ops}{big}{response}{size}' >>"$T/results.$format"
+	equal "what was saved ran once" "1 1" "$(times one) $(times big)"
+	equal "node ids stay" "$(state "$second" '[map {$_->{node_id}} @{$s->{plan}}]')" \
+		"$(state "$third" '[map {$_->{node_id}} @{$s->{plan}}]')"
+	check "its checkpoint verifies" silent "$FLOWSUP" checkpoint verify "$third"
+done
+equal "with the same results" "$(cat "$T/results.3")" "$(cat "$T/results.2")"
+
+# ---- A predecessor's file, by its path ----
+
+legacy() { # DIRECTORY VERSION-MEMBER SPAWNED ROLES PLAN-EXTRA
+	mkdir -p "$1" && chmod 700 "$1"
+	cat >"$1/checkpoint.json" <<-END
+		{$2"session_id":"s-1","prompt":"look into it","plan":[
+		{"task":"echo looked >>count; echo found","assignee":"researcher","inputs":[],"exit_criteria":null,"depends_on":[],"modes":[],"agent_id":"researcher","dep_indices":[]},
+		{"task":"echo wrote >>count; cat \"\$FLOWSUP_DEP_researcher\"","assignee":"writer","inputs":["x"],"exit_criteria":"done","depends_on":["researcher"],"modes":["m"],"agent_id":"writer","dep_indices":[0]$5}],
+		"flow_context":{"k":[1,1.0,{"deep":null}]},
+		"ops":{"researcher":{"agent_id":"researcher","status":"completed","response":"found","extra":{"kept":1}}},
+		"spawned":$3,
+		"config":{"model_spec":"m-1","max_ops":0,"timeout":null,"roles":$4},"max_spawn":20,"odd":{"a":[2]}}
+	END
+	chmod 600 "$1/checkpoint.json"
+}
+roles='{"researcher":{"provider":"sh"},"writer":{"provider":"sh"}}'
+
+rm -f count
+legacy old '"version":2,' '[]' "$roles" ''
+before=$(sums old)
+"$FLOWSUP" resume ./old --dry-run >"$T/out" 2>"$T/err"
+equal "a dry run of a directory is accepted" 0 $?
+matches "with what is replayed" 'researcher +replayed' "$(cat "$T/out")"
+new=$("$FLOWSUP" resume ./old --wait 2>"$T/err")
+equal "it is resumed" 0 $?
+equal "only what was missing ran" "wrote" "$(cat count)"
+equal "with the response of before" found "$(state "$new" '$s->{ops}{writer}{response}')"
+equal "the source is untouched" "$before" "$(sums old)"
+equal "unknown members are kept" '{"odd":{"a":[2]}}' "$(state "$new" '$s->{config}{v2_members}')"
+equal "those of an entry too" '{"kept":1}' "$(state "$new" '$s->{ops}{researcher}{extra}')"
+equal "and of the plan" '["x"]done["m"]' "$(state "$new" '$s->{plan}[1]{inputs}')$(state "$new" \
+	'$s->{plan}[1]{exit_criteria}')$(state "$new" '$s->{plan}[1]{modes}')"
+equal "and of the config" "m-1 0 null" "$(state "$new" '$s->{config}{model_spec}') $(state "$new" \
+	'$s->{config}{max_ops}') $(state "$new" '$s->{config}{timeout}')"
+equal "the context is the same" '{"k":[1,1.0,{"deep":null}]}' "$(state "$new" '$s->{flow_context}' |
+	sed 's/\[1,1,/[1,1.0,/')"
+equal "the budget too" 20 "$(state "$new" '$s->{max_spawn}')"
+matches "show knows its operations" 'writer +completed' "$("$FLOWSUP" show "$new")"
+"$FLOWSUP" resume ./old 2>"$T/err"
+equal "a directory is resumed once" 4 $?
+matches "and the other is told the run it became" "already resumed, as run $new" "$(cat "$T/err")"
+
+legacy unresolved '"version":2,' '[]' '{"researcher":{"provider":"sh"}}' ''
+"$FLOWSUP" resume unresolved 2>"$T/err"
+equal "a role that is not known refuses it" 4 $?
+matches "by its name" 'operation "writer".*"writer" is not known' "$(cat "$T/err")"
+
+round=0
+for version in '"version":1,' ''; do
+	rm -f count
+	name="version ${version:+1}${version:-none}"
+	round=$((round + 1)); legacy "one.$round" "$version" '[]' "$roles" ''
+	"$FLOWSUP" resume ./one.$round --wait >"$T/id" 2>"$T/err"
+	equal "$name is read like version 2" "0 wrote" "$? $(cat count)"
+	legacy "two.$round" "$version" \
+		'[{"node_id":"n-1","status":"completed","response":"r","operation":"x"}]' "$roles" ''
+	"$FLOWSUP" resume ./two.$round 2>"$T/err"
+	equal "with spawned entries it is refused" 4 $?
+	matches "and why" 'version 1 does not hold what is needed' "$(cat "$T/err")"
+	check "but it verifies" silent "$FLOWSUP" checkpoint verify "./two.$round"
+done
+
+witness='[{"node_id":"n-1","status":"completed","response":"r","operation":"x","escalated_from":"n-0"}]'
+legacy splice '"version":2,' "$witness" "$roles" ''
+"$FLOWSUP" resume splice 2>"$T/err"
+equal "a splice witness without a guard refuses it" 4 $?
+matches "with the report" 'unguarded_splice' "$(cat "$T/err")"
+legacy newer '"version":4,' '[]' "$roles" ''
+"$FLOWSUP" resume newer 2>"$T/err"
+equal "an unknown version is refused" 4 $?
+matches "as such" 'unknown_version' "$(cat "$T/err")"
+legacy guard '"version":2,' '[]' "$roles" ',"odd_member":1'
+"$FLOWSUP" resume guard 2>"$T/err"
+equal "an unknown member of the plan is refused" 4 $?
+equal "none of these made a run" 0 "$("$FLOWSUP" list --json | grep -c '"status":"queued"')"
+
+# ---- Paths ----
+
+rm -f count go
+run=$("$FLOWSUP" start flow.json)
+wait_until has_line slow
+kill -KILL "$(worker_pid "$run")"
+wait_until is_crashed "$run"
+cp -a "$(dir_of "$run")" copy
+"$FLOWSUP" resume copy 2>"$T/err"
+equal "a copy whose operations still run is refused" 4 $?
+matches "with the operation and its process" 'operation slow.*process [0-9]+' "$(cat "$T/err")"
+FLOWSUP_HOME=$T/other "$FLOWSUP" resume "$(dir_of "$run")" 2>"$T/err"
+equal "a run of another state directory is refused" 4 $?
+matches "with the command for it" "resume --home $FLOWSUP_HOME $run" "$(cat "$T/err")"
+touch go
+ln -s "$(dir_of "$run")" link
+new=$("$FLOWSUP" resume link --wait 2>"$T/err")
+equal "a path of a run here stands for the run" 0 $?
+equal "which has a successor then" "$new" "$(json "$("$FLOWSUP" show "$run" --json)" resumed_as)"
+mkdir empty
+"$FLOWSUP" resume ./empty 2>"$T/err"
+equal "a directory without a checkpoint is said" 2 $?
+"$FLOWSUP" resume ./nowhere 2>"$T/err"
+equal "one that is not there too" 2 $?
+"$FLOWSUP" resume ./old/checkpoint.json 2>"$T/err"
+equal "and a file" 2 $?
+
+plan

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# What show says of how operations ended: statuses, signals, what could not be started, and what
+# came from an earlier run.
+. "$(dirname "$0")/lib.sh"
+mkdir "$T/work" && cd "$T/work" || exit 1
+
+op() { # run, operation, members of it joined by blanks
+	local run=$1 id=$2
+	shift 2
+	"$FLOWSUP" show --json "$run" | perl -MJSON::PP -e '
+		my $o = JSON::PP->new->utf8->decode(join "", <STDIN>);
+		my ($op) = grep { $_->{id} eq $ARGV[0] } @{$o->{ops}};
+		my @values = map { exists $op->{$_} ? $op->{$_} // "null" : "absent" } @ARGV[1 .. $#ARGV];
+		print "@values"' "$id" "$@"
+}
+row() { "$FLOWSUP" show "$1" | grep "^$2 "; }
+
+mkdir gone
+cat >ends.yaml <<'YAML'
+name: ends
+plan:
+  - {id: good, run: "rmdir gone"}
+  - {id: status, run: "exit 3"}
+  - {id: killed, run: "kill -KILL $$"}
+  - {id: late, run: "sleep 60", timeout: 200ms}
+  - {id: absent, needs: [good], run: "true", cwd: gone}
+YAML
+run=$("$FLOWSUP" start --wait ends.yaml 2>"$T/lines")
+matches "the run has failed" failed "$(cat "$T/lines")"
+equal "a status" "exit 0 3 null" "$(op "$run" status class replayed exit signal)"
+equal "a signal is no status" "signal 0 null SIGKILL" "$(op "$run" killed class replayed exit signal)"
+equal "nor is that of a timeout" "timeout null SIGTERM" "$(op "$run" late class exit signal)"
+equal "an errno is no status" "spawn 0 null null" "$(op "$run" absent class replayed exit signal)"
+equal "success is 0" "null 0 0 null" "$(op "$run" good class replayed exit signal)"
+matches "the table names the signal" "failed +SIGKILL" "$(row "$run" killed)"
+matches "and has a dash for what did not start" "failed +- " "$(row "$run" absent)"
+equal "nothing came from another run" "" "$("$FLOWSUP" show "$run" | grep replayed)"
+rm "$FLOWSUP_HOME/runs/$run/attempts.log"
+equal "also without the log of attempts" "" "$("$FLOWSUP" show "$run" | grep replayed)"
+
+cat >again.yaml <<'YAML'
+name: again
+plan:
+  - {id: first, run: "true"}
+  - {id: second, needs: [first], run: "test -e go"}
+YAML
+run=$("$FLOWSUP" start --wait again.yaml 2>"$T/lines")
+touch go
+next=$("$FLOWSUP" show "$run" | sed -n 's/^next *flowsup //p')
+equal "a failed run is offered what its resume needs" "resume $run --retry-failed" "$next"
+equal "also by list" "flowsup resume $run --retry-failed" "$(run_fact "$run" resume_command)"
+# shellcheck disable=SC2086
+new=$("$FLOWSUP" $next --wait 2>"$T/lines")
+equal "and that goes on" 0 $?
+equal "what was carried over is replayed" "completed 1" "$(op "$new" first state replayed)"
+equal "what ran again is not" "completed 0" "$(op "$new" second state replayed)"
+matches "and the text says it" "replayed from an earlier run" "$(row "$new" first)"
+
+# ---- Whatever ended a run, a failure in it has to be spoken of ----
+cat >mixed.yaml <<'YAML'
+name: mixed
+plan:
+  - {id: bad, run: "test -e better"}
+  - {id: slow, run: "test -e better || sleep 1000"}
+YAML
+has_failed() { [ "$(op "$1" bad state saved)" = "failed 1" ]; }
+for ending in "stop --now --wait" "kill" crash; do
+	# What was not saved has its times from the events.
+	timed() { [[ "$(op "$run" slow state started_at ended_at)" =~ ^cancelled\ [0-9.]+\ [0-9.]+$ ]]; }
+	rm -f better
+	run=$("$FLOWSUP" start mixed.yaml)
+	wait_until has_failed "$run"
+	# shellcheck disable=SC2086 # words are meant
+	if [ "$ending" = crash ]; then
+		kill -KILL "$(worker_pid "$run")"
+		wait_until status_is "$run" crashed
+		"$FLOWSUP" stop "$run" 2>/dev/null
+		matches "$ending: the hint of a stop says it" "hint: flowsup resume $run --retry-failed" \
+			"$("$FLOWSUP" stop "$run" 2>&1)"
+	else
+		"$FLOWSUP" ${ending%% *} "$run" $(cut -sd' ' -f2- <<<"$ending") 2>/dev/null
+		"$FLOWSUP" wait "$run" 2>/dev/null
+	fi
+	[ "${ending%% *}" != stop ] || check "$ending: how long what was cancelled ran is known" timed
+	next=$("$FLOWSUP" show "$run" | sed -n 's/^next *flowsup //p')
+	equal "$ending: the failure is spoken of" "resume $run --retry-failed" "$next"
+	equal "$ending: also by list" "flowsup resume $run --retry-failed" "$(run_fact "$run" resume_command)"
+	touch better
+	# shellcheck disable=SC2086 # words are meant
+	"$FLOWSUP" $next --wait >/dev/null 2>"$T/lines"
+	equal "$ending: and that goes on" 0 $?
+done
+
+# ---- Attempts: what one waits for, and what the next one was for ----
+run=$("$FLOWSUP" start - <<'YAML'
+concurrency: 1
+plan:
+  - {id: again, run: "exit 4", retry: {attempts: 2, backoff: 1000s}}
+  - {id: busy, run: "sleep 1000"}
+  - {id: next, run: "true"}
+YAML
+)
+why_is() { [ "$(op "$run" "$1" state why)" = "$2" ]; }
+check "with all slots taken a further attempt waits for one as well" \
+	wait_until why_is again "waiting waits for its next attempt and a slot"
+equal "and so does what never ran" "pending waits for a slot" "$(op "$run" next state why)"
+"$FLOWSUP" kill "$run" 2>/dev/null
+rm -f tried
+run=$("$FLOWSUP" start - <<'YAML'
+plan: [{id: again, run: "test -e tried || { touch tried; exit 4; }", retry: {attempts: 2, backoff: 1ms}}]
+YAML
+)
+"$FLOWSUP" wait "$run"
+equal "the next attempt says what it was for" "completed again after exit 4" "$(op "$run" again state why)"
+
+plan

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# stop and kill: live, crashed, ended runs; nothing of a killed run is left.
+. "$(dirname "$0")/lib.sh"
+
+mkdir "$T/w"
+cd "$T/w" || exit 1
+is_crashed() { status_is "$1" crashed; }
+
+cat >flow.json <<-END
+	{"name": "flow", "plan": [
+	 {"id": "long", "grace": "1s", "run": "setsid sleep 1000 & echo \$! >other; echo \$\$ >pid; sleep 1000"},
+	 {"id": "next", "needs": ["long"], "run": "echo next >>count"}]}
+END
+begin() {
+	rm -f pid other
+	run=$("$FLOWSUP" start flow.json)
+	wait_until [ -s pid ]
+	wait_until worker_is_ready "$run"
+	pid=$(cat pid) other=$(cat other) worker=$(worker_pid "$run")
+}
+
+# ---- kill ----
+begin
+out=$("$FLOWSUP" kill "$run" 2>&1)
+equal "kill succeeds" 0 $?
+check "the worker is gone" gone "$worker"
+check "the operation is gone" gone "$pid"
+check "what moved to another session too" gone "$other"
+equal "the run is cancelled" "cancelled" "$(run_status "$run")"
+equal "by a kill" "run.cancelled.killed" "$(run_fact "$run" reason_code)$(run_fact "$run" reason)"
+out=$("$FLOWSUP" kill "$run" 2>&1)
+equal "a second one changes nothing" 0 $?
+matches "and says so" "already ended" "$out"
+
+# ---- kill of many ----
+# However many operations run: what is to end is looked for together, and not one by one.
+ops_begun() { [ "$(cat "$FLOWSUP_HOME/runs/$run/ops/"*.out 2>/dev/null | wc -l)" -eq "$1" ]; }
+walks_of_kill() { # of so many operations
+	run=$(seq "$1" | "$FLOWSUP" start -j "$1" --each 'echo begun; sleep 1000')
+	wait_until ops_begun "$1"
+	rm -f "$T/walks"
+	LD_PRELOAD=$BUILD/tests/preload/count_walks.so COUNT_WALKS=$T/walks "$FLOWSUP" kill "$run" 2>"$T/err"
+	grep -q 'processes of operations ended: [1-9]' "$T/err" && wc -c <"$T/walks"
+}
+few=$(walks_of_kill 1)
+many=$(walks_of_kill 12)
+check "kill of twelve operations looks through all processes as often as of one ($few, $many)" \
+	[ "$many" -lt $((few + 8)) ]
+
+# ---- kill of what left session and environment ----
+cat >astray.json <<-END
+	{"name": "astray", "plan": [
+	 {"id": "a", "run": "(env -i setsid sh -c 'sleep 1000 & echo \$! >other' &); echo \$\$ >pid; sleep 1000"}]}
+END
+rm -f pid other
+run=$("$FLOWSUP" start astray.json)
+wait_until [ -s pid ] && wait_until [ -s other ]
+stray=$(cat other)
+check "it lives" alive "$stray"
+check "kill succeeds" "$FLOWSUP" kill "$run"
+check "and it is gone" gone "$stray"
+
+# ---- kill when nothing can be written ----
+begin
+out=$(trap '' XFSZ; ulimit -f 0; "$FLOWSUP" kill "$run" 2>&1)
+equal "a row that cannot be written: exit 74" 74 $?
+matches "says what was done and what not" "processes were ended.*row could not be written" "$out"
+check "the worker is gone" gone "$worker"
+check "the operation is gone" gone "$pid"
+check "its supervisor records it as killed" wait_until status_is "$run" cancelled
+equal "and no crash" run.cancelled.killed "$(run_fact "$run" reason_code)$(run_fact "$run" reason)"
+
+# ---- which a policy does not answer ----
+rm -f pid
+cat >revived.yaml <<-'END'
+	restart: {on: crash, attempts: 3}
+	plan: [{id: a, run: 'echo $$ >pid; sleep 1000'}]
+END
+run=$("$FLOWSUP" start revived.yaml)
+wait_until [ -s pid ]
+(trap '' XFSZ; ulimit -f 0; exec "$FLOWSUP" kill "$run") 2>/dev/null
+check "a killed run with a restart policy ends too" wait_until status_is "$run" cancelled
+equal "nothing resumes it" null "$(run_fact "$run" resumed_as)"
+# One whose row says that it crashed already, and that waits to be resumed.
+rm -f pid
+run=$("$FLOWSUP" start revived.yaml)
+wait_until [ -s pid ]
+worker=$(worker_pid "$run")
+supervisor=$(supervisor_pid)
+kill -STOP "$supervisor"
+kill -KILL "$worker"
+(trap '' XFSZ; ulimit -f 0; exec "$FLOWSUP" kill "$run") 2>/dev/null
+kill -CONT "$supervisor"
+check "also one whose worker was dead before" wait_until status_is "$run" cancelled
+
+# ---- kill of what a dead worker left ----
+begin
+kill -KILL "$worker"
+wait_until is_crashed "$run"
+check "the operation lives on" alive "$pid"
+check "kill works on a crashed run" "$FLOWSUP" kill "$run"
+check "its operation is gone" gone "$pid"
+equal "it stays crashed" crashed "$(run_status "$run")"
+
+# ---- stop ----
+begin
+check "stop --now is applied" "$FLOWSUP" stop "$run" --now --wait
+"$FLOWSUP" wait "$run" 2>/dev/null
+equal "the run ends as cancelled" 143 $?
+check "its operation is gone" gone "$pid"
+check "the next one never ran" [ ! -e count ]
+out=$("$FLOWSUP" stop "$run" 2>&1)
+equal "a second one is refused" 4 $?
+matches "because the run has ended" "already ended" "$out"
+
+begin
+kill -KILL "$worker"
+wait_until is_crashed "$run"
+out=$("$FLOWSUP" stop "$run" 2>&1)
+equal "stop ends what runs of a crashed run" 0 $?
+check "its operation is gone" gone "$pid"
+matches "which can still be resumed" "resume $run" "$("$FLOWSUP" list --json | grep -F "$run")"
+"$FLOWSUP" stop "$run" 2>/dev/null
+equal "when nothing runs there is nothing to stop" 4 $?
+"$FLOWSUP" stop "$run" --now --drain 2>/dev/null
+equal "two modes are one too many" 2 $?
+
+plan

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# A worker that dies while the supervisor has no room to record it: no command shows its run as one
+# that runs, and waiting for it ends.
+if [ -z "${STORAGE_TEST_ALONE:-}" ]; then
+	# Mounts are seen by nobody else, and are gone with the last process.
+	if unshare -m true 2>/dev/null; then STORAGE_TEST_ALONE=root exec unshare -m "$0" "$@"; fi
+	if unshare -rm true 2>/dev/null; then STORAGE_TEST_ALONE=mapped exec unshare -rm "$0" "$@"; fi
+	export STORAGE_TEST_ALONE=no
+fi
+. "$(dirname "$0")/lib.sh"
+trap 'umount -l "$T/disk" 2>/dev/null; clean_up' EXIT
+
+mkdir "$T/disk"
+if [ "$STORAGE_TEST_ALONE" = no ] || ! mount -t tmpfs -o size=12m,nr_inodes=2000 none "$T/disk" 2>/dev/null; then
+	skip "no room (this user may not mount)"
+	plan
+fi
+export FLOWSUP_HOME=$T/disk/home
+fill() { dd if=/dev/zero of="$T/disk/fill" bs=4k 2>/dev/null; dd if=/dev/zero of="$T/disk/fill2" bs=64 2>/dev/null; }
+room() { rm -f "$T/disk/fill" "$T/disk/fill2"; }
+
+old=$("$FLOWSUP" start -- true)
+wait_until status_is "$old" completed
+run=$("$FLOWSUP" start -- sleep 600)
+wait_until worker_is_ready "$run"
+wait_until status_is "$run" running
+live=$("$FLOWSUP" start -- sleep 600)
+wait_until worker_is_ready "$live"
+wait_until status_is "$live" running
+worker=$(worker_pid "$run")
+rm -f "$FLOWSUP_HOME/reserve"
+# Until the database has no room left: its files may have some inside.
+until ! sqlite3 "$FLOWSUP_HOME/state.db" 'CREATE TABLE IF NOT EXISTS filler (x); INSERT INTO filler VALUES (zeroblob(4096))' 2>/dev/null; do
+	fill
+done
+kill -KILL "$worker"
+wait_until gone "$worker"
+unrecorded() { logged "run $run: .*(full|I/O|No space)"; }
+check "the supervisor cannot record the death" wait_until unrecorded
+"$FLOWSUP" list >"$T/list" 2>/dev/null
+matches "list marks the run, and says how to go on" "running \(no worker\).*flowsup resume $run" "$(grep "$run" -A2 "$T/list" | tr '\n' ' ')"
+matches "and the other runs" "running +0/1" "$(grep "$live" "$T/list")"
+line=$("$FLOWSUP" list --json 2>/dev/null | grep "^{\"id\":\"$run\"")
+matches "in JSON too" '"marks":\["no worker"\]' "$line"
+matches "show says it" "running \(no worker\): its worker is gone; this could not be recorded yet" \
+	"$("$FLOWSUP" show "$run" 2>/dev/null)"
+"$FLOWSUP" gc --keep-n 0 >"$T/out" 2>"$T/err"
+equal "gc that cannot remove a row fails" 74 $?
+check "and lets the directory stay" [ -d "$FLOWSUP_HOME/runs/$old" ]
+timeout 30 "$FLOWSUP" wait "$run" >"$T/out" 2>"$T/err"
+equal "wait ends like for a crash" 137 $?
+matches "and says why" "run $run: its worker is gone, and the supervisor could not record this" "$(cat "$T/err")"
+timeout 2 "$FLOWSUP" wait --timeout 300ms "$live" 2>/dev/null
+equal "one that runs is waited for" 3 $?
+room
+check "with room it is recorded" wait_until status_is "$run" crashed
+marked() { "$FLOWSUP" list --json | grep "^{\"id\":\"$run\"" | grep -q '"no worker"'; }
+check "and the mark is gone" eval '! marked'
+"$FLOWSUP" kill "$run" 2>/dev/null
+"$FLOWSUP" kill "$live" 2>/dev/null
+"$FLOWSUP" supervisor stop
+plan

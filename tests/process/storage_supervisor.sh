@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# The supervisor on a state directory without room, and on one whose database cannot be synchronised:
+# nothing is called done that is not recorded, it stays, and everything goes on afterwards.
+if [ -z "${STORAGE_TEST_ALONE:-}" ]; then
+	# Mounts are seen by nobody else, and are gone with the last process.
+	if unshare -m true 2>/dev/null; then STORAGE_TEST_ALONE=root exec unshare -m "$0" "$@"; fi
+	if unshare -rm true 2>/dev/null; then STORAGE_TEST_ALONE=mapped exec unshare -rm "$0" "$@"; fi
+	export STORAGE_TEST_ALONE=no
+fi
+. "$(dirname "$0")/lib.sh"
+trap 'umount -l "$T/disk" 2>/dev/null; clean_up' EXIT
+
+fact() { json "$("$FLOWSUP" list --json -n 100000 | grep "^{\"id\":\"$1\"")" "$2"; }
+is() { [ "$(fact "$1" status)" = "$2" ]; }
+rows() { sqlite3 "$FLOWSUP_HOME/state.db" 'SELECT COUNT(*) FROM sessions'; }
+long() { "$FLOWSUP" start "$@" -- sh -c "until [ -e '$T/go' ]; do sleep 0.02; done"; }
+fill() { dd if=/dev/zero of="$T/disk/fill" bs=4k 2>/dev/null; dd if=/dev/zero of="$T/disk/fill2" bs=64 2>/dev/null; }
+room() { rm -f "$T/disk/fill" "$T/disk/fill2"; }
+
+mkdir "$T/disk"
+if [ "$STORAGE_TEST_ALONE" = no ] || ! mount -t tmpfs -o size=12m,nr_inodes=2000 none "$T/disk" 2>/dev/null; then
+	skip "no room (this user may not mount)"
+else
+	export FLOWSUP_HOME=$T/disk/home
+	run=$(long)
+	two=$(long --restart 2)
+	wait_until worker_is_ready "$run"
+	wait_until worker_is_ready "$two"
+	pid=$(supervisor_pid)
+	before=$(rows)
+	fill
+	out=$("$FLOWSUP" start -- true 2>"$T/said")
+	status=$?
+	check "a start without room fails (status $status)" [ "$status" = 73 -o "$status" = 74 ]
+	equal "prints no id" "" "$out"
+	matches "and says why" "[Nn]o space left|full" "$(cat "$T/said")"
+	equal "nothing of it is left" "$before $before" "$(rows) $(ls "$FLOWSUP_HOME/runs" | grep -c .)"
+	kill -KILL "$(worker_pid "$run")" "$(worker_pid "$two")"
+	check "the supervisor lives on" alive "$pid"
+	check "and answers" [ "$(supervisor_pid)" = "$pid" ]
+	room
+	check "with room again a death is recorded" wait_until is "$run" crashed
+	resumed() { [[ $(fact "$two" resumed_as) =~ ^[0-9] ]]; }
+	check "and a restart made" wait_until resumed
+	touch "$T/go"
+	check "which completes" wait_until is "$(fact "$two" resumed_as)" completed
+	next=$("$FLOWSUP" start -- true)
+	check "new runs run" wait_until is "$next" completed
+	equal "it was one supervisor all the time" "$pid" "$(supervisor_pid)"
+	"$FLOWSUP" kill "$run" 2>/dev/null
+	"$FLOWSUP" supervisor stop
+	rm "$T/go"
+
+	# An end that cannot be recorded is not waited for without end.
+	run=$(long)
+	wait_until worker_is_ready "$run"
+	pid=$(supervisor_pid)
+	fill
+	kill -KILL "$(worker_pid "$run")"
+	timeout "$LIMIT" "$FLOWSUP" supervisor stop --all --now 2>"$T/said"
+	equal "a stop of every run without room ends" 74 $?
+	matches "and has said what it waits for" "every run has ended; waits until that is recorded: .*(full|[Nn]o space)" \
+		"$(cat "$T/said")"
+	matches "and what is missing" "1 change of runs is not recorded.*(full|[Nn]o space)" "$(cat "$T/said")"
+	check "the supervisor has left" gone "$pid"
+	room
+	"$FLOWSUP" list >/dev/null
+	check "the next one records it" wait_until is "$run" crashed
+	"$FLOWSUP" kill "$run" 2>/dev/null
+	"$FLOWSUP" supervisor stop
+fi
+
+# ---- A database that cannot be synchronised ----
+export FLOWSUP_HOME=$T/home FAIL_SYNC=$T/fail FAIL_SYNC_OF=state.db
+preload=$BUILD/tests/preload/fail_sync.so
+failing() { LD_PRELOAD=$preload "$@"; }
+failing "$FLOWSUP" supervisor
+run=$(long)
+wait_until worker_is_ready "$run"
+pid=$(supervisor_pid)
+before=$(rows)
+touch "$FAIL_SYNC"
+out=$(failing "$FLOWSUP" start -- true 2>"$T/said")
+equal "a start whose row is not on the disk fails" 74 $?
+equal "and prints no id" "" "$out"
+kill -KILL "$(worker_pid "$run")"
+check "the supervisor says that it cannot record a death" wait_until logged "run $run: .*state.db"
+check "and stays" alive "$pid"
+rm "$FAIL_SYNC"
+check "then it does" wait_until is "$run" crashed
+equal "no run came of the start that failed" "$before" "$(rows)"
+touch "$T/go"
+next=$("$FLOWSUP" start -- true)
+check "and new runs run" wait_until is "$next" completed
+plan

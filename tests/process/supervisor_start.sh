@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# The supervisor starts by itself, once, holds nothing of who started it, and leaves when idle.
+. "$(dirname "$0")/lib.sh"
+
+# ---- Many at once ----
+mkdir "$T/out"
+pids=()
+for i in $(seq 20); do
+	"$FLOWSUP" supervisor >"$T/out/$i" 2>&1 &
+	pids+=($!)
+done
+bad=0
+for pid in "${pids[@]}"; do wait "$pid" || bad=$((bad + 1)); done
+equal "twenty starters at once all succeed" 0 "$bad"
+equal "there is one supervisor" 1 "$(supervisors | count)"
+pid=$(supervisor_pid)
+check "it answers with its pid" [ "$pid" = "$(supervisors)" ]
+
+# ---- What it holds ----
+equal "its directory is /" / "$(readlink "/proc/$pid/cwd")"
+equal "its standard input is /dev/null" /dev/null "$(readlink "/proc/$pid/fd/0")"
+equal "its standard output is its log" "$FLOWSUP_HOME/supervisor.log" "$(readlink "/proc/$pid/fd/1")"
+equal "its standard error is its log" "$FLOWSUP_HOME/supervisor.log" "$(readlink "/proc/$pid/fd/2")"
+equal "it has no pipe of anybody" 0 "$(find "/proc/$pid/fd" -lname 'pipe:*' 2>/dev/null | count)"
+equal "FLOWSUP_HOME is the only name of ours in its environment" "FLOWSUP_HOME=$FLOWSUP_HOME" \
+	"$(tr '\0' '\n' <"/proc/$pid/environ" | grep '^FLOWSUP_')"
+equal "it is not in our session" 0 "$([ "$(stat_field "$pid" 4)" = "$(stat_field $$ 4)" ] && echo 1 || echo 0)"
+equal "it has no terminal" 0 "$(stat_field "$pid" 5)"
+equal "its files are private" 0 "$(find "$FLOWSUP_HOME" -perm /077 | count)"
+
+# ---- A second one ----
+out=$("$FLOWSUP" supervisor --foreground 2>&1)
+equal "a second one in the foreground is refused" 5 $?
+matches "and the refusal says why" "has a supervisor already" "$out"
+check "the first one still answers" [ "$(supervisor_pid)" = "$pid" ]
+
+# ---- Stop ----
+check "stop succeeds" "$FLOWSUP" supervisor stop
+check "it has left when stop returns" gone "$pid"
+check "its socket is gone" [ ! -e "$FLOWSUP_HOME/supervisor.sock" ]
+out=$("$FLOWSUP" supervisor status 2>&1)
+equal "status without a supervisor is an answer" 0 $?
+equal "and starts none" 0 "$(supervisors | count)"
+matches "and says so" "no supervisor runs" "$out"
+equal "with JSON as an object without a process" '{"pid":null,"runs":0}' \
+	"$("$FLOWSUP" supervisor status --json 2>/dev/null)"
+check "stop without a supervisor succeeds" "$FLOWSUP" supervisor stop
+
+# ---- Pipes and closed descriptors of the caller ----
+out=$(timeout "$LIMIT" "$FLOWSUP" supervisor)
+equal "a substitution does not wait for it" 0 $?
+"$FLOWSUP" supervisor stop
+check "a pipe does not wait for it" bash -c "timeout $LIMIT '$FLOWSUP' supervisor 2>&1 | cat"
+timeout "$LIMIT" "$FLOWSUP" supervisor status 2>/dev/null | head -c1 >/dev/null
+equal "a reader that goes away is no error" "0 0" "${PIPESTATUS[*]}"
+"$FLOWSUP" supervisor stop
+check "closed standard descriptors do not matter" \
+	bash -c "timeout $LIMIT '$FLOWSUP' supervisor <&- >&- 2>&-"
+pid=$(supervisor_pid)
+equal "its standard input is /dev/null then too" /dev/null "$(readlink "/proc/$pid/fd/0")"
+"$FLOWSUP" supervisor stop
+exec 7>"$T/held"
+"$FLOWSUP" supervisor 7>&7
+pid=$(supervisor_pid)
+equal "other open descriptors are not kept" 0 "$(find "/proc/$pid/fd" -lname "$T/held" | count)"
+exec 7>&-
+"$FLOWSUP" supervisor stop
+(trap '' HUP INT TERM; "$FLOWSUP" supervisor)
+pid=$(supervisor_pid)
+kill -TERM "$pid"
+check "a signal ignored by the caller is not ignored by it" wait_until gone "$pid"
+
+# ---- A death leaves nothing that needs a hand ----
+"$FLOWSUP" supervisor
+pid=$(supervisor_pid)
+kill -KILL "$pid"
+wait_until gone "$pid"
+check "socket and lock of a dead one are in nobody's way" "$FLOWSUP" supervisor
+check "a new one answers" [ "$(supervisor_pid)" != "$pid" ]
+"$FLOWSUP" supervisor stop
+
+# ---- Idle exit ----
+"$FLOWSUP" supervisor --idle-exit 100ms
+check "an idle supervisor leaves" wait_until logged 'leaves: idle'
+check "and unlinks its socket" wait_until [ ! -e "$FLOWSUP_HOME/supervisor.sock" ]
+wait_until eval '[ -z "$(supervisors)" ]'
+
+"$FLOWSUP" supervisor --idle-exit 0
+matches "one that is never to leave is told so" "--idle-exit=0" "$(tr '\0' ' ' <"/proc/$(supervisor_pid)/cmdline")"
+"$FLOWSUP" supervisor stop
+
+# ---- A long path ----
+FLOWSUP_HOME=$T/$(printf 'long%.0s' $(seq 40))/$(printf 'path%.0s' $(seq 40))
+check "a path longer than a socket address works" "$FLOWSUP" supervisor
+pid=$(supervisor_pid)
+check "there too it answers" alive "$pid"
+check "there too it stops" "$FLOWSUP" supervisor stop
+
+# ---- Homes that cannot be used ----
+FLOWSUP_HOME=$T/open
+mkdir -m 777 "$FLOWSUP_HOME"
+chmod 777 "$FLOWSUP_HOME"
+out=$("$FLOWSUP" supervisor 2>&1)
+equal "a home writable by others is refused" 78 $?
+FLOWSUP_HOME=/proc/none
+out=$(timeout "$LIMIT" "$FLOWSUP" supervisor 2>&1)
+equal "a home that cannot be made is an error" 73 $?
+plan

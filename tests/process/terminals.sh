@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Real terminals (tmux) of 40, 80 and 200 columns: the live display through gates, resize, Ctrl-C and
+# Ctrl-Z, and the tables. No line is wider than the terminal, nothing of a drawing stays behind.
+. "$(dirname "$0")/lib.sh"
+export LC_ALL=C.UTF-8
+if ! command -v tmux >/dev/null; then
+	skip "tmux is not installed"
+	plan
+fi
+mkdir "$T/work" && cd "$T/work" || exit 1
+mkfifo gate1 gate2
+echo "PS1='\$ '; unset NO_COLOR" >"$T/rc"
+cat >flow.yaml <<'FLOW'
+name: a-flow-with-a-name
+concurrency: 4
+plan:
+  - {id: quick, run: 'true'}
+  - {id: coloured, run: "flowsup emit progress 0.5 half; printf '\\033[31mred\\033[0m and a last line that goes on and on\\n'; read x <gate1"}
+  - {id: steering, run: "printf 'title \\033]0;mine\\007 \\033[2J'; read x <gate2"}
+  - {id: deploy-to-production, needs: [quick], gate: approve, run: 'echo deployed'}
+FLOW
+
+# ---- A terminal ----
+PANE=flowsup
+tm() { tmux -f /dev/null -S "$T/tmux" "$@"; }
+# Else the server leaves with the window of one width, while that of the next is asked of it.
+tm new-session -d -s stays 'exec sleep 100000'
+# terminal COLUMNS ROWS: a shell in a window of this size.
+terminal() {
+	env -u NO_COLOR -u XTERM_VERSION -u STY PATH="$BUILD/bin:$PATH" TERM=xterm \
+		tmux -u -f /dev/null -S "$T/tmux" new-session -d -s $PANE -x "$1" -y "$2" \
+		"exec bash --noprofile --rcfile '$T/rc' -i"
+	tm set-option -g status off
+	WIDTH=$1
+	wait_until prompt_is_back
+}
+keys() { tm send-keys -t $PANE "$@"; }
+enter() { keys -l "$1"; keys Enter; }
+resize() { WIDTH=$1; tm resize-window -t $PANE -x "$1" -y "$2"; }
+screen() { tm capture-pane -p -t $PANE; }
+shows() { screen | sed 's/ *$//' | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' | grep -qE -- "$1"; }
+hides() { ! shows "$1"; }
+bars() { screen | grep -cE '\[[█░]+\]'; }
+# What was printed in one line is one, also where the terminal wrapped it.
+printed() { tm capture-pane -pJ -t $PANE | sed 's/ *$//'; }
+fits() {
+	local line
+	while IFS= read -r line; do
+		[ ${#line} -le "$WIDTH" ] || return 1
+	done
+}
+display() { printed | sed -n '/\[[█░]*\]/,$p'; }
+# The display is there once, whole, and no line of it wraps.
+drawn_once() { [ "$(bars)" = 1 ] && display | fits && shows 'coloured +[0-9.]+m?s' && shows running; }
+# The command that is shown for the gate, as a shell would read it.
+answer() {
+	screen | awk '/^ *flowsup approve/ { inside = 1 }
+		inside { gsub(/^ +| +$/, ""); more = sub(/\\$/, ""); printf "%s", $0; inside = more }'
+}
+prompt_is_back() { screen | grep -v '^$' | tail -n 1 | grep -q '^\$ *$'; }
+
+for width in 40 80 200; do
+	terminal $width 24
+	enter 'flowsup start flow.yaml --wait'
+	check "$width columns: start --wait draws a bar and what runs" wait_until drawn_once
+	check "$width columns: and what waits for a person" wait_until shows 'deploy-to-production waits for'
+	id=$("$FLOWSUP" list --json -n 1 | sed -E 's/.*"id":"([^"]*)".*/\1/')
+	check "$width columns: the id stands alone and whole" shows "^$id\$"
+	check "$width columns: and how far it is" wait_until shows 'coloured .* 50%: half'
+	check "$width columns: the last line of output, without its colours" shows 'red and|red a'
+	check "$width columns: nothing of an operation's escapes gets through" shows 'title .x1b'
+	equal "$width columns: the command that answers is whole" \
+		"flowsup approve $id deploy-to-production" "$(answer)"
+	"$FLOWSUP" pause "$id" --wait 2>/dev/null
+	check "$width columns: a paused run is shown with the command that lets it go on" \
+		wait_until shows 'flowsup ctl resume'
+	"$FLOWSUP" ctl resume "$id" --wait 2>/dev/null
+	check "$width columns: which is gone once it does" wait_until hides 'ctl resume'
+	for to in $((width / 2 + 10)) $((width + 15)) $width; do
+		resize "$to" 24
+		check "$width columns: resized to $to, drawn once" wait_until drawn_once
+	done
+	keys C-c
+	check "$width columns: Ctrl-C gives the prompt back" wait_until prompt_is_back
+	check "$width columns: the display is taken away" hides '[█░]|coloured'
+	matches "$width columns: and it is told how to go on" "run $id goes on.*flowsup watch.*$id.*flowsup stop" \
+		"$(printed | paste -sd' ')"
+
+	matches "$width columns: list says what it waits for" \
+		"flowsup approve $id deploy-to-production" "$("$FLOWSUP" list -n 1)"
+
+	keys -l clear; keys Enter
+	enter 'flowsup watch'
+	check "$width columns: watch draws it again" wait_until drawn_once
+	keys C-z
+	check "$width columns: Ctrl-Z gives the prompt back" wait_until prompt_is_back
+	check "$width columns: without a display" hides '[█░]|coloured'
+	enter fg
+	check "$width columns: fg draws it again, once" wait_until drawn_once
+	PATH=$BUILD/bin:$PATH sh -c "$(answer)" >/dev/null 2>&1
+	check "$width columns: an answered gate is gone" wait_until hides 'waits for|approve'
+	echo >gate1
+	echo >gate2
+	check "$width columns: at the end one line is left" wait_until eval 'printed | grep -q "completed, 4 of 4"'
+	wait_until prompt_is_back
+	check "$width columns: and nothing of the display" hides '[█░]|coloured'
+
+	keys -l clear; keys Enter
+	enter 'flowsup list; flowsup show'
+	check "$width columns: list and show end" wait_until shows '^deploy-to-'
+	wait_until prompt_is_back
+	check "$width columns: ids are whole" shows "$id"
+	check "$width columns: no line of list or show is too wide, but for paths" eval 'printed | grep -v / | fits'
+	tm kill-session -t $PANE
+done
+
+tm kill-server
+plan

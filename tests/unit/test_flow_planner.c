@@ -1,0 +1,283 @@
+/* A planner's answer: what is a plan, what is fed back, and the flow it makes. */
+#include "test.h"
+
+#include "flowsup/flow.h"
+#include "flowsup/provider.h"
+
+#define ROLES "\"roles\":{\"w\":{\"provider\":\"claude\"},\"s\":{\"provider\":\"sh\"},\"n\":{}},"
+#define PLANNER "\"planner\":{\"assignee\":\"w\",\"instruction\":\"plan {{prompt}}\"}"
+
+static struct provider_search search;
+
+static struct flow *
+read_flow(const char *document)
+{
+	struct flow_source source = {"f", slice_of(document), true};
+	struct flow *f = NULL;
+	struct err e = {0};
+
+	assert_works(flow_read(&source, &f, NULL, &e), e);
+	return f;
+}
+
+static struct json *
+parse(const char *text)
+{
+	struct json *v = NULL;
+	struct err e = {0};
+
+	assert_works(json_parse(slice_of(text), NULL, &v, NULL, &e), e);
+	return v;
+}
+
+static const struct {
+	const char *answer, *says; /* NULL: accepted */
+} answers[] = {
+    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\"}]", NULL},
+    {"{\"plan\":[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\"}]}", NULL},
+    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"artifacts\":[\"o\"]},"
+     "{\"id\":\"b\",\"assignee\":\"w\",\"instruction\":\"{{ops.a.response}}\",\"needs\":[\"a\"]}]", NULL},
+    {"{\"plan\":[],\"note\":1}", "beside \"plan\" the answer must have no other member"},
+    {"\"text\"", "the answer must be a list of operations, not a text"},
+    {"{\"a\":1}", "the answer must be a list of operations, not an object"},
+    {"[]", "the plan is empty"},
+    {"[5]", "must be an object, not an integer"},
+    {"[{\"id\":\"a\",\"instruction\":\"x\"}]", "an instruction needs an \"assignee\""},
+    {"[{\"id\":\"a\",\"assignee\":\"x\",\"instruction\":\"x\"}]", "there is no role \"x\""},
+    {"[{\"id\":\"a\",\"assignee\":\"n\",\"instruction\":\"x\"}]", "role \"n\" has no provider"},
+    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"needs\":[\"b\"]}]", "no operation has this id"},
+    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"tool\":1}]", "an operation has no key \"tool\""},
+    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"item\":1}]", "an operation has no key \"item\""},
+    {"[{\"id\":\"planner\",\"assignee\":\"w\",\"instruction\":\"x\"}]", "the id \"planner\" is taken"},
+    {"[{\"id\":\"synthesis\",\"assignee\":\"w\",\"instruction\":\"x\"}]",
+	"an operation of the plan has the id \"synthesis\" already"},
+    {"[{\"id\":\"a\",\"run\":\"x\"}]", "\"run\" is not allowed here"},
+    {"[{\"id\":\"a\",\"exec\":[\"x\"]}]", "\"exec\" is not allowed here"},
+    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"env\":{\"A\":\"b\"}}]", "\"env\" is not allowed here"},
+    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"cwd\":\"/\"}]", "\"cwd\" is not allowed here"},
+    {"[{\"id\":\"a\",\"assignee\":\"s\",\"instruction\":\"x\"}]", "the role \"s\" runs shell text"},
+    {"[{\"id\":\"a\",\"run\":\"x\"},{\"id\":\"a\",\"assignee\":\"q\",\"instruction\":\"x\"}]",
+	"\"run\" is not allowed here (use \"instruction\" with an \"assignee\"); operation \"a\": there is no role"},
+};
+
+static void
+test_flow_planner__answers(void **state)
+{
+	struct flow *f = read_flow("{" ROLES PLANNER
+	    ",\"synthesis\":{\"assignee\":\"w\",\"instruction\":\"sum\"}}");
+	struct json *answer, *plan;
+	size_t i, left_out;
+	struct err e;
+	int r;
+
+	(void)state;
+	assert_true(f->unplanned);
+	for (i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		e = (struct err){0};
+		answer = parse(answers[i].answer);
+		r = flow_plan_accept(f, &search, answer, &plan, &left_out, &e);
+		if (answers[i].says == NULL) {
+			assert_works(r, e);
+			assert_int_equal(left_out, 0);
+			json_unref(plan);
+		} else {
+			assert_fails(r, ERR_DOCUMENT, e);
+			if (strstr(e.msg, answers[i].says) == NULL)
+				print_message("# %s: %s\n", answers[i].answer, e.msg);
+			assert_non_null(strstr(e.msg, answers[i].says));
+		}
+		json_unref(answer);
+	}
+	flow_free(f);
+}
+
+static void
+test_flow_planner__model_commands(void **state)
+{
+	struct flow *f = read_flow("{" ROLES "\"model_commands\":true," PLANNER "}");
+	struct json *answer = parse("[{\"id\":\"a\",\"run\":\"x\",\"env\":{\"A\":\"b\"},\"cwd\":\"/\"},"
+				    "{\"id\":\"b\",\"assignee\":\"s\",\"instruction\":\"x\"}]");
+	struct json *plan;
+	size_t left_out;
+	struct err e = {0};
+
+	(void)state;
+	assert_works(flow_plan_accept(f, &search, answer, &plan, &left_out, &e), e);
+	json_unref(plan);
+	json_unref(answer);
+	flow_free(f);
+}
+
+static struct json *
+long_answer(unsigned n)
+{
+	struct json *list = json_array(), *o;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		o = json_set(json_object(), "id", json_printf("o%u", i));
+		o = json_set(o, "assignee", json_cstr("w"));
+		list = json_append(list, json_set(o, "instruction", json_cstr("x")));
+	}
+	return list;
+}
+
+static void
+accept(const char *document, unsigned n, size_t kept, size_t gone)
+{
+	struct flow *f = read_flow(document);
+	struct json *answer = long_answer(n), *plan = NULL;
+	size_t left_out = 77;
+	struct err e = {0};
+
+	assert_works(flow_plan_accept(f, &search, answer, &plan, &left_out, &e), e);
+	assert_int_equal(json_length(plan), kept);
+	assert_int_equal(left_out, gone);
+	json_unref(plan);
+	json_unref(answer);
+	flow_free(f);
+}
+
+static void
+test_flow_planner__too_many_are_cut(void **state)
+{
+	(void)state;
+	accept("{" ROLES PLANNER "}", 200, 200, 0);
+	accept("{" ROLES PLANNER "}", 203, 200, 3);
+	accept("{" ROLES "\"max_ops\":2," PLANNER "}", 3, 2, 1);
+	accept("{" ROLES "\"max_ops\":300," PLANNER "}", 250, 250, 0);
+}
+
+/* From the document as from a checkpoint: the planner first, the synthesis last, over all. */
+static void
+check_whole(const struct flow *f)
+{
+	const struct flow_op *last = &f->ops[3];
+
+	assert_int_equal(f->nops, 4);
+	assert_false(f->unplanned);
+	assert_int_equal(f->planner_op, 0);
+	assert_int_equal(f->synthesis_op, 3);
+	assert_string_equal(f->ops[1].id, "a.b");
+	assert_int_equal(last->nneeds, 3);
+	assert_int_equal(last->needs[2].on, FLOW_ON_ALWAYS);
+	assert_int_equal(f->ops[2].nneeds, 0);
+}
+
+static void
+test_flow_planner__the_flow(void **state)
+{
+	static const char *const ids[] = {"0", "1", "2", "3"};
+	struct flow *f = read_flow("{" ROLES PLANNER
+	    ",\"synthesis\":{\"assignee\":\"w\",\"instruction\":\"sum {{prompt}}\"}}"), *g = NULL, *h = NULL;
+	struct json *plan = parse("[{\"id\":\"a.b\",\"assignee\":\"w\",\"instruction\":\"x\"},"
+				  "{\"id\":\"a-b\",\"assignee\":\"w\",\"instruction\":\"x\"}]"), *kept;
+	struct err e = {0};
+
+	(void)state;
+	assert_int_equal(f->nops, 1);
+	assert_int_equal(f->synthesis_op, SIZE_MAX);
+	assert_works(flow_with_plan(f, plan, &g, &e), e);
+	check_whole(g);
+	kept = json_set(json_set(json_object(), "plan", flow_plan(g, ids)), "config", flow_config(g));
+	assert_works(flow_from_state(kept, &h, &e), e);
+	check_whole(h);
+	flow_free(h);
+	assert_works(flow_from_document(g->document, &h, &e), e);
+	check_whole(h);
+	json_unref(kept);
+	json_unref(plan);
+	flow_free(f);
+	flow_free(g);
+	flow_free(h);
+}
+
+/* From a checkpoint that was saved before there was a plan. */
+static void
+test_flow_planner__from_an_early_checkpoint(void **state)
+{
+	static const char *const ids[] = {"0"};
+	struct flow *f = read_flow("{" ROLES PLANNER
+	    ",\"synthesis\":{\"assignee\":\"w\",\"instruction\":\"sum\"}}"), *g = NULL, *h = NULL;
+	struct json *plan = parse("[{\"id\":\"a.b\",\"assignee\":\"w\",\"instruction\":\"x\"},"
+				  "{\"id\":\"a-b\",\"assignee\":\"w\",\"instruction\":\"x\"}]"), *kept;
+	struct err e = {0};
+
+	(void)state;
+	kept = json_set(json_set(json_object(), "plan", flow_plan(f, ids)), "config", flow_config(f));
+	assert_works(flow_from_state(kept, &g, &e), e);
+	assert_true(g->unplanned);
+	assert_works(flow_with_plan(g, plan, &h, &e), e);
+	check_whole(h);
+	json_unref(kept);
+	json_unref(plan);
+	flow_free(f);
+	flow_free(g);
+	flow_free(h);
+}
+
+static void
+test_flow_planner__format_names_usable_roles(void **state)
+{
+	struct flow *f = read_flow("{" ROLES PLANNER "}");
+	struct buf b = {0};
+
+	(void)state;
+	flow_planner_format(f, &b);
+	assert_non_null(strstr(buf_text(&b), "one of: w\n"));
+	assert_non_null(strstr(buf_text(&b), "at most 200"));
+	assert_null(strstr(buf_text(&b), "/bin/sh"));
+	buf_clear(&b);
+	flow_free(f);
+}
+
+/* ---- The synthesis of a plan that somebody wrote ---- */
+
+static void
+test_flow_synthesis__is_the_last_operation(void **state)
+{
+	struct flow *f = read_flow("{" ROLES "\"max_ops\":3,\"synthesis\":{\"assignee\":\"w\",\"instruction\":"
+				   "\"{{ops.b.response}}\"},\"plan\":[{\"id\":\"a\",\"run\":\"x\",\"foreach\":[1,2]},"
+				   "{\"id\":\"b\",\"run\":\"x\"}]}");
+
+	(void)state;
+	assert_int_equal(f->nops, 4);
+	assert_int_equal(f->synthesis_op, 3);
+	assert_int_equal(f->ops[3].nneeds, 3);
+	assert_string_equal(f->ops[3].id, "synthesis");
+	flow_free(f);
+}
+
+static void
+test_flow_synthesis__its_id_is_taken(void **state)
+{
+	static const char text[] = "{" ROLES "\"synthesis\":{\"assignee\":\"w\",\"instruction\":\"x\"},"
+				   "\"plan\":[{\"id\":\"synthesis\",\"run\":\"x\"}]}";
+	struct flow_source source = {"f", slice_of(text), true};
+	struct flow *f = NULL;
+	struct err e = {0};
+
+	(void)state;
+	assert_fails(flow_read(&source, &f, NULL, &e), ERR_DOCUMENT, e);
+	assert_non_null(strstr(e.msg, "has the id \"synthesis\" already"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_flow_planner__answers),
+	    cmocka_unit_test(test_flow_planner__model_commands),
+	    cmocka_unit_test(test_flow_planner__too_many_are_cut),
+	    cmocka_unit_test(test_flow_planner__the_flow),
+	    cmocka_unit_test(test_flow_planner__from_an_early_checkpoint),
+	    cmocka_unit_test(test_flow_planner__format_names_usable_roles),
+	    cmocka_unit_test(test_flow_synthesis__is_the_last_operation),
+	    cmocka_unit_test(test_flow_synthesis__its_id_is_taken),
+	};
+	static char providers[] = "shared/providers";
+
+	search.data = providers;
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

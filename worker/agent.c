@@ -1,0 +1,540 @@
+/* One attempt of an agent, from its provider to the words of its command. */
+#include "agent.h"
+
+#include "start_line.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "flowsup/log.h"
+#include "flowsup/places.h"
+
+/* ---- Life ---- */
+
+struct agent *
+agent_new(struct attempt_run *a)
+{
+	struct agent *g = calloc(1, sizeof(*g));
+
+	if (g == NULL)
+		return NULL;
+	g->refs = 1;
+	g->w = a->w;
+	g->op = a->op;
+	g->number = a->number;
+	g->from = OP_NO_INDEX;
+	g->p = agents_provider(a->w, a->op);
+	g->lock_fd = g->answer_fd = -1;
+	op_file_name(a->w, a->op, a->number, "", g->dir);
+	a->agent = g;
+	return g;
+}
+
+void
+agent_unref(struct agent *g)
+{
+	if (--g->refs > 0)
+		return;
+	provider_reading_free(g->reading);
+	provider_words_clear(&g->words);
+	agent_unlock(g);
+	fd_close(&g->answer_fd);
+	free(g->cwd);
+	free(g->home);
+	free(g->prompt);
+	free(g->old);
+	free(g->old_store);
+	free(g->store);
+	free(g->chat);
+	free(g->kept);
+	free(g);
+}
+
+static void
+stop_asking(struct agent *g)
+{
+	if (g->asks)
+		*agents_asking(g->w) = false;
+	g->asks = false;
+}
+
+void
+agent_free(struct agent *g)
+{
+	if (g == NULL)
+		return;
+	timer_disarm(&g->w->loop.timers, &g->look);
+	timer_disarm(&g->w->loop.timers, &g->drain);
+	timer_disarm(&g->w->loop.timers, &g->again);
+	helper_clear(&g->helper);
+	stop_asking(g);
+	agent_unref(g);
+}
+
+int
+agent_stdin(const struct agent *g, struct err *e)
+{
+	char name[OP_FILE_TEXT + sizeof(AGENT_INSTRUCTION) + 1];
+	int fd;
+
+	if (g->p->prompt != PROVIDER_STDIN)
+		return fcntl(g->w->null_fd, F_DUPFD_CLOEXEC, 0);
+	snprintf(name, sizeof(name), "%s/" AGENT_INSTRUCTION, g->dir);
+	fd = openat(g->w->ops_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 ? fd : err_set(e, ERR_IO, "cannot open ops/%s", name);
+}
+
+/* ---- Which conversation ---- */
+
+static int
+copy_text(const struct json *v, char **out, struct err *e)
+{
+	const char *text = json_cstr_of(v);
+
+	if (text == NULL)
+		return 0;
+	*out = strdup(text);
+	return *out != NULL ? 0 : err_nomem(e);
+}
+
+static int
+lost(const struct agent *g, struct err *e, const char *why)
+{
+	return err_set(e, ERR_REFUSED, "the conversation of %s cannot be continued: %s",
+	    g->w->flow->ops[g->from].id, why);
+}
+
+static int
+check_bound(const struct agent *g, const struct json *conversation, struct err *e)
+{
+	const char *home = json_cstr_of(json_get(conversation, "home"));
+	const char *cwd = json_cstr_of(json_get(conversation, "cwd"));
+
+	if (json_is_true(json_get(conversation, "tentative")))
+		return lost(g, e, "no turn of it was acknowledged");
+	if (g->home != NULL && home != NULL && strcmp(g->home, home) != 0)
+		return lost(g, e, "it belongs to another home directory of the agent");
+	if (g->p->bound_to_cwd && cwd != NULL && strcmp(g->cwd, cwd) != 0)
+		return lost(g, e, "it belongs to another working directory");
+	return 0;
+}
+
+/* What stands in a file of its own is copied by us; another one the program must copy. */
+static bool
+can_fork(const struct agent *g)
+{
+	return g->old_store != NULL || g->chat != NULL || g->p->starts[PROVIDER_FORK] != NULL;
+}
+
+/* Several that go on in one conversation each get a copy of their own, and so does whoever goes on in
+ * one of the run that this one was forked from. */
+static int
+choose(struct agent *g, struct err *e)
+{
+	const char *inherit = g->w->flow->ops[g->op].how->inherit_context;
+	const struct json *conversation = turns_conversation(g->w, g->op);
+	bool shared;
+
+	g->start = PROVIDER_NEW;
+	g->from = g->op;
+	if (conversation == NULL)
+		conversation = agents_interrupted(g->w, g->op);
+	if (conversation == NULL) {
+		if (inherit == NULL || agents_is_degraded(g->w, g->op))
+			return 0;
+		g->from = agents_inherited(g->w, g->op);
+		conversation = agents_conversation(g->w, g->from);
+	}
+	/* What was added forks a conversation where there is one; nobody has asked for it. */
+	if (flow_grown(g->w->flow, g->op) != NULL && (conversation == NULL ||
+	    json_is_true(json_get(conversation, "tentative"))))
+		return 0;
+	if (conversation == NULL)
+		return lost(g, e, "none was recorded");
+	if (check_bound(g, conversation, e) != 0 ||
+	    copy_text(json_get(conversation, "id"), &g->old, e) != 0 ||
+	    copy_text(json_get(conversation, "store"), &g->old_store, e) != 0 ||
+	    copy_text(json_get(conversation, "chat"), &g->chat, e) != 0)
+		return -1;
+	if (g->old == NULL && g->old_store == NULL)
+		return lost(g, e, "it has no id");
+	shared = json_is_true(json_get(conversation, CKPT_SHARED));
+	if (shared && !can_fork(g))
+		return lost(g, e, "it is that of the run that this one was forked from, and cannot be copied");
+	g->start = g->p->starts[PROVIDER_RESUME] == NULL ||
+		((shared || agents_inheritors(g->w, g->from) > 1 || flow_grown(g->w->flow, g->op) != NULL) &&
+		    g->p->starts[PROVIDER_FORK] != NULL)
+	    ? PROVIDER_FORK : PROVIDER_RESUME;
+	return 0;
+}
+
+/* ---- Where it runs ---- */
+
+static int
+find_home(struct agent *g, char *const *envp, struct err *e)
+{
+	const char *given;
+	struct buf path = {0};
+
+	if (g->p->home_variable == NULL)
+		return 0;
+	given = places_variable(envp, g->p->home_variable);
+	if (given != NULL && given[0] != '\0')
+		buf_puts(&path, given);
+	else if (flow_home_path(g->p->home_default, places_variable(envp, "HOME"), &path, e) != 0)
+		return err_wrap(e, "%s is not set", g->p->home_variable);
+	g->home = buf_steal(&path);
+	return g->home != NULL ? 0 : err_nomem(e);
+}
+
+static int
+find_place(struct agent *g, struct err *e)
+{
+	struct given given;
+
+	if (context_prepare(g->w, g->op, &given, e) != 0)
+		return -1;
+	g->cwd = strdup(given.cwd);
+	if (g->cwd == NULL)
+		return err_nomem(e);
+	if (g->p->store != NULL && asprintf(&g->store, "%s/%s/%s", g->w->ops_path, g->dir,
+		g->p->store) < 0) {
+		g->store = NULL;
+		return err_nomem(e);
+	}
+	return find_home(g, given.envp, e);
+}
+
+/* ---- Words ---- */
+
+static int
+make_words(struct agent *g, const struct json *argv, struct err *e)
+{
+	const struct flow_role *role = g->w->flow->ops[g->op].how->role;
+	struct provider_values v = {.args = role->args};
+	char *out = NULL, *file = NULL, old8[9] = "";
+	int rc;
+
+	if (asprintf(&out, "%s/%s/" AGENT_LAST, g->w->ops_path, g->dir) < 0)
+		out = NULL;
+	if (asprintf(&file, "%s/%s/" AGENT_INSTRUCTION, g->w->ops_path, g->dir) < 0)
+		file = NULL;
+	if (g->old != NULL)
+		snprintf(old8, sizeof(old8), "%s", g->old);
+	v.at[PLACE_MODEL] = role->model;
+	v.at[PLACE_SID] = g->sid[0] != '\0' ? g->sid : NULL;
+	v.at[PLACE_OLD] = g->old;
+	v.at[PLACE_OLD8] = g->old != NULL ? old8 : NULL;
+	v.at[PLACE_CWD] = g->cwd;
+	v.at[PLACE_OUT] = out;
+	v.at[PLACE_PROMPT] = g->p->prompt == PROVIDER_ARGUMENT ? g->prompt : file;
+	v.at[PLACE_STORE] = g->store;
+	v.at[PLACE_CHAT] = g->chat;
+	v.at[PLACE_HOME] = g->home;
+	provider_words_clear(&g->words);
+	rc = out == NULL || file == NULL ? err_nomem(e)
+					 : provider_words(g->p, argv, &v, &g->words, e);
+	free(out);
+	free(file);
+	return rc;
+}
+
+/* ---- Steps, each of which may take a while ---- */
+
+static void step(struct attempt_run *a);
+static void again_due(void *arg);
+
+static void
+failed(struct attempt_run *a, const struct err *e)
+{
+	/* A conversation that is not to be had is refused above and below by this code. */
+	spawn_failed(a, e->code == ERR_REFUSED ? CLASS_SESSION_LOST : CLASS_SPAWN, e);
+}
+
+static int
+program_path(struct agent *g, const char *name, struct buf *to, struct err *e)
+{
+	struct given given;
+
+	if (context_prepare(g->w, g->op, &given, e) != 0)
+		return -1;
+	return proc_find_program(name, given.search_path, to, e);
+}
+
+static void
+version_done(void *arg, const char *text)
+{
+	struct attempt_run *a = arg;
+	struct agent *g = a->agent;
+	struct buf path = {0}, clean = {0};
+	struct err e = {0};
+
+	stop_asking(g);
+	text_neutralise(&clean, slice_of(text), false);
+	snprintf(g->version, sizeof(g->version), "%s", buf_text(&clean));
+	if (program_path(g, json_cstr_of(json_at(g->p->version, 0)), &path, &e) == 0)
+		agents_version_put(g->w, buf_text(&path), g->version);
+	buf_clear(&path);
+	buf_clear(&clean);
+	g->version_known = true;
+	step(a);
+}
+
+/* True when the version is known by now, or cannot be known. */
+static bool
+have_version(struct attempt_run *a)
+{
+	struct agent *g = a->agent;
+	struct buf path = {0};
+	struct err e = {0};
+
+	if (g->version_known || g->p->version == NULL)
+		return true;
+	g->version_known =
+	    program_path(g, json_cstr_of(json_at(g->p->version, 0)), &path, &e) != 0 ||
+	    agents_version_get(g->w, buf_text(&path), g->version);
+	buf_clear(&path);
+	if (g->version_known)
+		return true; /* what is missing is said by the start itself */
+	if (*agents_asking(g->w) && timer_arm(&g->w->loop.timers, &g->again,
+		clock_monotonic_ns() + AGENT_VERSION_MS * NS_PER_MS, again_due, a, &e) == 0)
+		return false;
+	*agents_asking(g->w) = g->asks = true;
+	if (make_words(g, g->p->version, &e) == 0 &&
+	    helper_start(&g->helper, g->w, g->op, &g->words, version_done, a, &e) == 0)
+		return false;
+	stop_asking(g);
+	log_line(LOG_WARNING, "version of %s: %s", g->p->name, e.msg);
+	g->version_known = true;
+	return true;
+}
+
+static void
+mint_done(void *arg, const char *text)
+{
+	struct attempt_run *a = arg;
+	struct agent *g = a->agent;
+	struct err e = {0};
+
+	snprintf(g->sid, sizeof(g->sid), "%s", text);
+	g->sid_known = true;
+	if (g->sid[0] != '\0') {
+		step(a);
+		return;
+	}
+	err_set(&e, ERR_ENVIRONMENT, "\"%s\" gave no id for a conversation",
+	    json_cstr_of(json_at(g->p->mint, 0)));
+	failed(a, &e);
+}
+
+int
+agent_mint_id(char to[PROVIDER_MAX_ID + 1], struct err *e)
+{
+	char hex[UUID_TEXT];
+
+	if (uuid_make(hex, e) != 0)
+		return -1;
+	snprintf(to, AGENT_UUID_TEXT, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
+	    hex + 20);
+	return 0;
+}
+
+/* 1: there; 0: later; -1. A resumed conversation keeps its id. */
+static int
+have_sid(struct attempt_run *a, struct err *e)
+{
+	struct agent *g = a->agent;
+
+	if (g->sid_known || g->start == PROVIDER_RESUME)
+		return 1;
+	if (g->p->id == PROVIDER_ID_COMMAND) {
+		if (make_words(g, g->p->mint, e) != 0 ||
+		    helper_start(&g->helper, g->w, g->op, &g->words, mint_done, a, e) != 0)
+			return -1;
+		return 0;
+	}
+	g->sid_known = true;
+	return g->p->id != PROVIDER_ID_MINTED || agent_mint_id(g->sid, e) == 0 ? 1 : -1;
+}
+
+/* ---- Files and lock ---- */
+
+struct files_job {
+	struct io_job job;
+	struct agent *agent;
+	struct buf mark;
+};
+
+static void
+files_work(struct io_job *job, struct io_context *c)
+{
+	struct files_job *j = (struct files_job *)job;
+
+	job->result = agent_files_make(j->agent, c, buf_view(&j->mark), &job->error);
+}
+
+static void
+again_due(void *arg)
+{
+	struct attempt_run *a = arg;
+
+	if (!admission_open(a->w) || a->w->gate_closed)
+		spawn_give_back(a, a->agent->dir);
+	else
+		step(a);
+}
+
+/* Somebody else works in the conversation: this attempt waits, with its slot. */
+static void
+wait_for_lock(struct attempt_run *a)
+{
+	struct worker *w = a->w;
+	struct agent *g = a->agent;
+	struct err e = {0};
+
+	if (!g->waits_told) {
+		g->waits_told = true;
+		event_begin(w, "NodeWaiting");
+		event_op(w, a->op);
+		event_text(w, "for", "its conversation, which somebody else uses");
+		event_end(w);
+	}
+	if (timer_arm(&w->loop.timers, &g->again, clock_monotonic_ns() + AGENT_LOCK_MS * NS_PER_MS,
+		again_due, a, &e) != 0)
+		failed(a, &e);
+}
+
+static void
+files_done(struct io_job *job, void *owner)
+{
+	struct files_job *j = (struct files_job *)job;
+	struct agent *g = j->agent;
+	struct worker *w = owner;
+	struct attempt_run *a = w->ops[g->op].live;
+
+	if (a != NULL && a->agent == g && w->ops[g->op].state == OP_PREPARING) {
+		if (job->result != 0 && job->error.code == ERR_BUSY)
+			wait_for_lock(a);
+		else if (job->result == 0 && (!admission_open(w) || w->gate_closed))
+			spawn_give_back(a, g->dir);
+		else if (job->result != 0 ||
+		    make_words(g, g->p->starts[g->start], &job->error) != 0)
+			failed(a, &job->error);
+		else
+			spawn_now(a);
+	}
+	agent_unref(g);
+	buf_clear(&j->mark);
+	free(j);
+}
+
+static void
+submit_files(struct attempt_run *a)
+{
+	struct files_job *j = calloc(1, sizeof(*j));
+	struct err e = {0};
+
+	if (j == NULL || start_mark_make(a->w, a->op, &j->mark, &e) != 0) {
+		err_nomem(&e);
+		failed(a, &e);
+		free(j);
+		return;
+	}
+	j->job.work = files_work;
+	j->job.done = files_done;
+	j->agent = a->agent;
+	j->agent->refs++;
+	io_submit(a->w->io, &j->job);
+}
+
+static void
+step(struct attempt_run *a)
+{
+	struct err e = {0};
+	int rc;
+
+	if (!have_version(a))
+		return;
+	rc = have_sid(a, &e);
+	if (rc < 0)
+		failed(a, &e);
+	else if (rc > 0)
+		submit_files(a);
+}
+
+/* What is left of a conversation that is lost: its last answer, before the instruction. */
+static int
+add_lost_context(const struct worker *w, uint32_t i, struct buf *to, struct err *e)
+{
+	const char *inherit = w->flow->ops[i].how->inherit_context;
+	const struct json *response;
+
+	if (inherit == NULL || !agents_is_degraded(w, i))
+		return 0;
+	response = w->ops[flow_find(w->flow, inherit)].response;
+	buf_puts(to, "[CONTEXT]\nThe conversation before this is not available any more. Its last answer "
+		     "was:\n");
+	if (json_type(response) == JSON_STRING)
+		buf_slice(to, json_text(response));
+	else if (json_get(response, "digest") != NULL && json_cstr_of(json_get(response, "file")) != NULL)
+		buf_puts(to, json_cstr_of(json_get(response, "file")));
+	else if (response != NULL)
+		json_write(to, response);
+	buf_puts(to, "\n[/CONTEXT]\n\n");
+	return buf_ok(to, e);
+}
+
+/* A further turn has only what people have said since. */
+static int
+make_prompt(struct worker *w, uint32_t i, struct buf *to, struct err *e)
+{
+	if (turns_conversation(w, i) != NULL) {
+		turns_instruction(w, i, to);
+		return buf_ok(to, e);
+	}
+	if (add_lost_context(w, i, to, e) != 0)
+		return -1;
+	agents_tell_interrupted(w, i, to);
+	return context_instruction(w, i, to, e);
+}
+
+void
+agent_prepare(struct attempt_run *a)
+{
+	struct agent *g = agent_new(a);
+	struct buf text = {0};
+	struct err e = {0};
+	int rc;
+
+	if (g == NULL) {
+		err_nomem(&e);
+		failed(a, &e);
+		return;
+	}
+	rc = make_prompt(a->w, a->op, &text, &e);
+	if (rc == 0) {
+		g->prompt = buf_steal(&text);
+		rc = g->prompt == NULL ? err_nomem(&e) : 0;
+	}
+	buf_clear(&text);
+	if (rc == 0)
+		rc = find_place(g, &e);
+	if (rc == 0)
+		rc = choose(g, &e);
+	/* What was interrupted and cannot be continued is no reason to fail. */
+	if (rc != 0 && e.code == ERR_REFUSED && agents_begin_anew(a->w, a->op)) {
+		agent_free(g);
+		a->agent = NULL;
+		agent_prepare(a);
+		return;
+	}
+	if (rc == 0)
+		step(a);
+	else
+		failed(a, &e);
+}

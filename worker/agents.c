@@ -1,0 +1,297 @@
+/* What all agents of a run share: providers by role, versions of programs, conversations. */
+#include "agent.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* A program that was asked for its version: the file as it was then. */
+struct known_version {
+	struct known_version *next;
+	dev_t dev;
+	ino_t ino;
+	struct timespec changed;
+	char text[AGENT_VERSION_TEXT];
+};
+
+struct agents {
+	struct provider **providers; /* per role, NULL where no instruction uses it */
+	struct json **conversations; /* per operation */
+	bool *degraded; /* per operation: it begins a conversation in place of one that is lost */
+	uint32_t *inheritors;	     /* per operation: how many continue its conversation */
+	struct known_version *versions;
+	bool asking;
+};
+
+static size_t
+role_index(const struct worker *w, uint32_t i)
+{
+	return (size_t)(w->flow->ops[i].how->role - w->flow->roles);
+}
+
+/* What flow_check_providers accepts is loaded here once more, to be kept. */
+static int
+load_providers(struct worker *w, const struct provider_search *search, struct err *e)
+{
+	struct agents *all = w->agents;
+	const struct flow_op *op;
+	uint32_t i;
+
+	for (i = 0; i < w->flow->nops; i++) {
+		op = &w->flow->ops[i];
+		if (op->kind != FLOW_INSTRUCTION || op->how->role == NULL ||
+		    all->providers[role_index(w, i)] != NULL)
+			continue; /* what was added without a role that is known has ended, or is refused */
+		if (provider_load(search, op->how->role->provider, &all->providers[role_index(w, i)],
+			e) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Roles that only operations to come may have: without their provider these are rejected. */
+static void
+load_others(struct worker *w, const struct provider_search *search)
+{
+	struct err ignored = {0};
+	size_t i;
+
+	for (i = 0; w->reactive != NULL && i < w->flow->nroles; i++)
+		if (w->agents->providers[i] == NULL && w->flow->roles[i].provider != NULL &&
+		    provider_load(search, w->flow->roles[i].provider, &w->agents->providers[i],
+			&ignored) != 0)
+			w->agents->providers[i] = NULL;
+}
+
+static int
+make_tables(struct worker *w, struct err *e)
+{
+	size_t n = reactive_most(w) + 1;
+	struct agents *all = w->agents;
+
+	all->providers = calloc(w->flow->nroles + 1, sizeof(struct provider *));
+	all->conversations = calloc(n, sizeof(struct json *));
+	all->inheritors = calloc(n, sizeof(*all->inheritors));
+	all->degraded = calloc(n, sizeof(*all->degraded));
+	return all->degraded == NULL || all->providers == NULL || all->conversations == NULL || all->inheritors == NULL
+	    ? err_nomem(e) : 0;
+}
+
+static void
+count_inheritors(struct worker *w)
+{
+	size_t i, from;
+
+	for (i = 0; i < w->flow->nops; i++) {
+		if (w->flow->ops[i].how->inherit_context == NULL)
+			continue;
+		from = flow_find(w->flow, w->flow->ops[i].how->inherit_context);
+		if (from != SIZE_MAX)
+			w->agents->inheritors[from]++;
+	}
+	for (i = w->flow->nplanned; i < w->flow->nops; i++)
+		if (flow_grown(w->flow, (uint32_t)i)->kind == FLOW_GROWN_RETRY)
+			w->agents->inheritors[i] +=
+			    w->agents->inheritors[flow_grown(w->flow, (uint32_t)i)->parent];
+}
+
+/* What a resume was told by --allow-degraded-context. */
+static void
+read_degraded(struct worker *w)
+{
+	struct json_iter it = json_iterate(json_get(json_get(w->state, "config"), "degraded"));
+	const struct json *item;
+	size_t i;
+
+	while (json_next(&it, NULL, &item)) {
+		i = json_cstr_of(item) != NULL ? flow_find(w->flow, json_cstr_of(item)) : SIZE_MAX;
+		if (i != SIZE_MAX)
+			w->agents->degraded[i] = true;
+	}
+}
+
+static bool
+any_instruction(const struct flow *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->nops && f->ops[i].kind != FLOW_INSTRUCTION; i++)
+		;
+	return i < f->nops;
+}
+
+int
+agents_init(struct worker *w, struct err *e)
+{
+	struct provider_search search;
+	int rc;
+
+	if (!any_instruction(w->flow) && (w->reactive == NULL || w->flow->nroles == 0))
+		return 0;
+	w->agents = calloc(1, sizeof(*w->agents));
+	if (w->agents == NULL || make_tables(w, e) != 0)
+		return err_nomem(e);
+	if (provider_search_init(&search, w->environment, e) != 0)
+		return -1;
+	rc = flow_check_providers(w->flow, &search, NULL, NULL, e);
+	if (rc == 0)
+		rc = load_providers(w, &search, e);
+	if (rc == 0)
+		load_others(w, &search);
+	provider_search_clear(&search);
+	count_inheritors(w);
+	read_degraded(w);
+	agents_read_interrupted(w);
+	return rc;
+}
+
+void
+agents_clear(struct worker *w)
+{
+	struct agents *all = w->agents;
+	struct known_version *v;
+	size_t i;
+
+	if (all == NULL)
+		return;
+	for (i = 0; all->providers != NULL && i < w->flow->nroles; i++)
+		provider_free(all->providers[i]);
+	for (i = 0; all->conversations != NULL && i < w->flow->nops; i++)
+		json_unref(all->conversations[i]);
+	while ((v = all->versions) != NULL) {
+		all->versions = v->next;
+		free(v);
+	}
+	free(all->providers);
+	free(all->conversations);
+	free(all->inheritors);
+	free(all->degraded);
+	free(all);
+	w->agents = NULL;
+}
+
+const struct provider *
+agents_provider(const struct worker *w, uint32_t i)
+{
+	const struct flow_op *op = &w->flow->ops[i];
+
+	return op->kind == FLOW_INSTRUCTION ? agents_role_provider(w, op->how->role) : NULL;
+}
+
+const struct provider *
+agents_role_provider(const struct worker *w, const struct flow_role *role)
+{
+	return w->agents == NULL || role == NULL ? NULL : w->agents->providers[role - w->flow->roles];
+}
+
+void
+agents_added(struct worker *w, uint32_t i)
+{
+	const char *inherit = w->flow->ops[i].how->inherit_context;
+
+	if (w->agents == NULL)
+		return;
+	if (inherit != NULL)
+		w->agents->inheritors[flow_find(w->flow, inherit)]++;
+	if (flow_grown(w->flow, i)->kind == FLOW_GROWN_RETRY)
+		w->agents->inheritors[i] = w->agents->inheritors[flow_grown(w->flow, i)->parent];
+}
+
+/* The last try has the conversation to go on in, unless it is one of another program. */
+uint32_t
+agents_inherited(const struct worker *w, uint32_t i)
+{
+	uint32_t from = (uint32_t)flow_find(w->flow, w->flow->ops[i].how->inherit_context);
+	uint32_t last = flow_final(w->flow, from);
+	const struct provider *p = agents_provider(w, i), *of_last = agents_provider(w, last);
+
+	return p != NULL && of_last != NULL && strcmp(p->name, of_last->name) == 0 ? last : from;
+}
+
+bool
+agents_has_answer(const struct worker *w, uint32_t i)
+{
+	const struct provider *p = agents_provider(w, i);
+
+	return p != NULL && (p->format != PROVIDER_TEXT || !p->keep_ansi);
+}
+
+const struct json *
+agents_conversation(const struct worker *w, uint32_t i)
+{
+	return w->agents == NULL ? NULL : w->agents->conversations[i];
+}
+
+void
+agents_settled(struct worker *w, uint32_t i, const struct json *conversation)
+{
+	if (w->agents == NULL || conversation == NULL || w->agents->inheritors[i] == 0)
+		return;
+	json_unref(w->agents->conversations[i]);
+	w->agents->conversations[i] = json_ref(conversation);
+}
+
+unsigned
+agents_inheritors(const struct worker *w, uint32_t i)
+{
+	return w->agents->inheritors[i];
+}
+
+bool
+agents_is_degraded(const struct worker *w, uint32_t i)
+{
+	return w->agents->degraded[i];
+}
+
+/* ---- Versions ---- */
+
+bool *
+agents_asking(const struct worker *w)
+{
+	return &w->agents->asking;
+}
+
+static struct known_version *
+find_version(const struct worker *w, const struct stat *st)
+{
+	struct known_version *v;
+
+	for (v = w->agents->versions; v != NULL; v = v->next)
+		if (v->dev == st->st_dev && v->ino == st->st_ino &&
+		    v->changed.tv_sec == st->st_mtim.tv_sec &&
+		    v->changed.tv_nsec == st->st_mtim.tv_nsec)
+			break;
+	return v;
+}
+
+bool
+agents_version_get(const struct worker *w, const char *program, char to[AGENT_VERSION_TEXT])
+{
+	const struct known_version *v;
+	struct stat st;
+
+	if (stat(program, &st) != 0)
+		return false;
+	v = find_version(w, &st);
+	if (v != NULL)
+		snprintf(to, AGENT_VERSION_TEXT, "%s", v->text);
+	return v != NULL;
+}
+
+/* Without memory it is asked for again at the next attempt. */
+void
+agents_version_put(struct worker *w, const char *program, const char *version)
+{
+	struct known_version *v = calloc(1, sizeof(*v));
+	struct stat st;
+
+	if (v == NULL || stat(program, &st) != 0) {
+		free(v);
+		return;
+	}
+	v->dev = st.st_dev;
+	v->ino = st.st_ino;
+	v->changed = st.st_mtim;
+	snprintf(v->text, sizeof(v->text), "%s", version);
+	v->next = w->agents->versions;
+	w->agents->versions = v;
+}

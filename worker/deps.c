@@ -1,0 +1,213 @@
+/* Where an operation finds the responses of its predecessors. */
+#include "given.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "flowsup/fs.h"
+
+/* What a response file of an operation holds whose outcome was carried over, where its output is not
+ * there any more: the value that was recorded, in the form that its output had. */
+static void
+replayed_text(const struct worker *w, uint32_t i, struct buf *to)
+{
+	const struct json *response = w->ops[i].response, *line;
+	bool completed = w->ops[i].state == OP_COMPLETED;
+	enum flow_response kind = w->flow->ops[i].how->response;
+	struct json_iter it = json_iterate(response);
+
+	if (response == NULL) { /* or null */
+		buf_puts(to, completed && kind == FLOW_RESPONSE_JSON ? "null\n" : "");
+	} else if (json_type(response) == JSON_STRING && (!completed || kind != FLOW_RESPONSE_JSON)) {
+		buf_slice(to, json_text(response));
+	} else if (kind == FLOW_RESPONSE_JSONL && json_type(response) == JSON_ARRAY) {
+		while (json_next(&it, NULL, &line)) {
+			json_write(to, line);
+			buf_putc(to, '\n');
+		}
+	} else {
+		json_write(to, response);
+		buf_putc(to, '\n');
+	}
+}
+
+static int
+write_replayed(struct worker *w, uint32_t i, struct err *e)
+{
+	char name[OP_FILE_TEXT];
+	struct buf text = {0};
+	int fd, rc;
+
+	if (w->ops[i].replay_written)
+		return 0;
+	replayed_text(w, i, &text);
+	rc = buf_ok(&text, e);
+	snprintf(name, sizeof(name), "%s.response", w->flow->ops[i].id);
+	fd = rc == 0 ? openat(w->ops_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+			   0600) : -1;
+	if (rc == 0 && fd < 0)
+		rc = err_sys(e, ERR_IO, errno, "cannot create ops/%s", name);
+	if (rc == 0)
+		rc = fs_write_all(&fs_real, "replay.write", fd, buf_view(&text), e);
+	fd_close(&fd);
+	buf_clear(&text);
+	w->ops[i].replay_written = rc == 0;
+	return rc;
+}
+
+static const char *
+output_suffix(const struct worker *w, uint32_t i)
+{
+	return agents_has_answer(w, i) ? "/" AGENT_ANSWER : ".out";
+}
+
+/* The output itself, where the response does not say it byte for byte. */
+static bool
+find_output(const struct worker *w, uint32_t i, struct buf *to)
+{
+	const char *path = json_cstr_of(json_get(w->outputs, w->flow->ops[i].id));
+	size_t before = to->len;
+	struct stat st;
+
+	if (path == NULL)
+		return false;
+	buf_printf(to, "%s%s", path, output_suffix(w, i));
+	if (!to->failed && stat(to->data + before, &st) == 0 && S_ISREG(st.st_mode))
+		return true;
+	to->len = before;
+	return false;
+}
+
+int
+given_response_path(struct worker *w, uint32_t i, struct buf *to, struct err *e)
+{
+	const struct op *op = &w->ops[i];
+	const char *file = json_cstr_of(json_get(op->response, "file"));
+	char name[OP_FILE_TEXT];
+
+	if (op->replayed && file != NULL && json_get(op->response, "digest") != NULL) {
+		buf_puts(to, file);
+	} else if (op->replayed && op->never_ran) {
+		return 0;
+	} else if (op->replayed && !find_output(w, i, to)) {
+		if (write_replayed(w, i, e) != 0)
+			return -1;
+		buf_printf(to, "%s/%s.response", w->ops_path, w->flow->ops[i].id);
+	} else if (!op->replayed && op->attempts > 0) {
+		buf_printf(to, "%s/%s", w->ops_path,
+		    op_file_name(w, i, op->attempts, output_suffix(w, i), name));
+	} else if (!op->replayed) {
+		return 0;
+	}
+	buf_putc(to, '\0');
+	return to->failed ? err_nomem(e) : 0;
+}
+
+/* Another try is found under the name of what it stands for, but by a further one, which sees both. */
+static const char *
+name_of(const struct building *b, uint32_t from_op)
+{
+	const struct flow *f = b->w->flow;
+	uint32_t root = flow_stands_for(f, from_op);
+
+	return f->ops[flow_stands_for(f, b->op) == root ? from_op : root].id;
+}
+
+static int
+add_dep_variable(struct building *b, uint32_t from_op, struct err *e)
+{
+	const char *id = name_of(b, from_op);
+	size_t from = b->text->len, value;
+
+	buf_puts(b->text, "FLOWSUP_DEP_");
+	for (; *id != '\0'; id++)
+		buf_putc(b->text, (*id >= 'a' && *id <= 'z') || (*id >= 'A' && *id <= 'Z') ||
+			(*id >= '0' && *id <= '9') || *id == '_' ? *id : '_');
+	buf_putc(b->text, '=');
+	value = b->text->len;
+	if (given_response_path(b->w, from_op, b->text, e) != 0)
+		return -1;
+	if (b->text->failed)
+		return err_nomem(e);
+	if (b->text->len == value) { /* skipped: there is no file, so there is no name */
+		b->text->len = from;
+		return 0;
+	}
+	return given_add(b, from, e);
+}
+
+static int
+add_dep_line(struct building *b, const char *name, uint32_t from, struct buf *to, struct err *e)
+{
+	size_t before = to->len;
+	int rc;
+
+	buf_puts(to, name);
+	buf_putc(to, '\t');
+	rc = given_response_path(b->w, from, to, e);
+	if (rc == 0 && !to->failed && to->data[to->len - 1] == '\0')
+		to->data[to->len - 1] = '\n';
+	else
+		to->len = before;
+	return rc;
+}
+
+/* The synthesis needs all there are, also those that were added to the plan. */
+static int
+write_deps_file(struct building *b, const char *name, struct err *e)
+{
+	const struct flow_op *def = &b->w->flow->ops[b->op];
+	bool all = synthesis_is(b->w, b->op);
+	uint32_t from;
+	size_t n, count = all ? b->w->flow->nops : def->nneeds;
+	struct buf text = {0};
+	int fd, rc = 0;
+
+	for (n = 0; n < count && rc == 0; n++) {
+		from = all ? (uint32_t)n : def->needs[n].op;
+		if (from != b->op)
+			rc = add_dep_line(b, all ? b->w->flow->ops[n].id : name_of(b, from), from, &text,
+			    e);
+	}
+	if (rc == 0)
+		rc = buf_ok(&text, e);
+	fd = rc == 0 ? openat(b->w->ops_fd, name,
+			   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+	if (rc == 0 && fd < 0)
+		rc = err_sys(e, ERR_IO, errno, "cannot create ops/%s", name);
+	if (rc == 0)
+		rc = fs_write_all(&fs_real, "deps.write", fd, buf_view(&text), e);
+	fd_close(&fd);
+	buf_clear(&text);
+	return rc;
+}
+
+int
+given_deps(struct building *b, struct err *e)
+{
+	const struct flow_op *def = &b->w->flow->ops[b->op];
+	char name[OP_FILE_TEXT];
+	struct buf value = {0};
+	uint32_t n;
+	int rc;
+
+	if (def->nneeds <= FLOW_MAX_DEP_VARIABLES && !synthesis_is(b->w, b->op)) {
+		for (n = 0; n < def->nneeds; n++)
+			if (add_dep_variable(b, def->needs[n].op, e) != 0)
+				return -1;
+		return 0;
+	}
+	op_file_name(b->w, b->op, b->w->ops[b->op].attempts, ".deps", name);
+	buf_printf(&value, "%s/%s", b->w->ops_path, name);
+	rc = buf_ok(&value, e);
+	if (rc == 0)
+		rc = write_deps_file(b, name, e);
+	if (rc == 0)
+		rc = given_variable(b, "FLOWSUP_DEPS", buf_text(&value), e);
+	buf_clear(&value);
+	return rc;
+}

@@ -1,0 +1,191 @@
+/*
+ * A foreach over a response: when it is ready, the list is taken from the recorded response, and an
+ * operation is added for each item, under the item's number as its key. So whoever derives them
+ * again, after a crash in the middle, gets the same ones.
+ */
+#include "reactive.h"
+
+#include <stdlib.h>
+
+enum { EXPAND_PER_TURN = 256 };
+
+/* ---- The list ---- */
+
+static int
+find_list(const struct worker *w, uint32_t i, const struct json **out, struct err *e)
+{
+	const struct json *where = w->flow->ops[i].how->foreach_pointer;
+	const char *id = json_cstr_of(json_get(where, "op"));
+	struct slice pointer = json_text(json_get(where, "pointer"));
+	size_t from = id != NULL ? flow_find(w->flow, id) : SIZE_MAX;
+	const struct json *response;
+
+	if (from == SIZE_MAX)
+		return err_set(e, ERR_REFUSED, "foreach: there is no operation that it is over");
+	from = flow_final(w->flow, (uint32_t)from);
+	response = w->ops[from].response;
+	if (response == NULL)
+		return err_set(e, ERR_REFUSED, "foreach: %s has no response", w->flow->ops[from].id);
+	if (op_is_by_reference(response))
+		return err_set(e, ERR_LIMIT, "foreach: the response of %s is too large to be kept in the "
+		    "checkpoint", w->flow->ops[from].id);
+	*out = json_pointer_get(response, pointer, e);
+	if (*out == NULL)
+		return err_wrap(e, "foreach: in the response of %s", w->flow->ops[from].id);
+	if (json_type(*out) != JSON_ARRAY)
+		return err_set(e, ERR_REFUSED, "foreach: \"%.*s\" of %s is no array but %s",
+		    (int)pointer.len, pointer.data != NULL ? pointer.data : "", w->flow->ops[from].id,
+		    json_type_name(*out));
+	return 0;
+}
+
+static uint64_t
+position_of(const struct worker *w, uint32_t i)
+{
+	uint64_t n = 0;
+
+	(void)json_uint64(json_get(w->reactive->positions, w->flow->ops[i].id), &n);
+	return n;
+}
+
+static size_t
+count_missing(const struct worker *w, uint32_t i, size_t n)
+{
+	size_t missing = 0, k;
+	char key[24];
+
+	for (k = 0; k < n; k++) {
+		snprintf(key, sizeof(key), "%zu", k);
+		missing += reactive_find(w, i, key) == OP_NO_INDEX;
+	}
+	return missing;
+}
+
+/* All or none: a list that is cut short would look as if it were whole. */
+static int
+check_room(const struct worker *w, uint32_t i, size_t n, struct err *e)
+{
+	size_t missing = count_missing(w, i, n);
+
+	if (missing <= reactive_left(w, true))
+		return 0;
+	return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, and no more than %zu operations "
+	    "may be added still (max_ops)", n, reactive_left(w, true));
+}
+
+/* ---- One item ---- */
+
+static int
+add_item(struct worker *w, uint32_t i, size_t number, const struct json *item, struct err *e)
+{
+	const struct flow_op *op = &w->flow->ops[i];
+	char id[FLOW_MAX_ID + 24], key[24];
+	struct reactive_new n = {.parent = i, .emitter = i, .kind = op->kind, .id = id, .key = key,
+	    .role = op->how->role};
+	uint32_t index;
+
+	snprintf(key, sizeof(key), "%zu", number);
+	if (reactive_find(w, i, key) != OP_NO_INDEX)
+		return 0;
+	snprintf(id, sizeof(id), "%s.%zu", op->id, number);
+	n.what = reactive_work(op);
+	n.context = json_set(json_object(), "item", json_ref(item));
+	if (n.context == NULL) {
+		json_unref(n.what);
+		return err_nomem(e);
+	}
+	return reactive_add(w, &n, &index, e);
+}
+
+/* ---- All of them ---- */
+
+static void
+end_with(struct worker *w, uint32_t i, enum op_class class, const struct err *why, size_t items)
+{
+	struct outcome o = {.class = class};
+
+	if (class != CLASS_NONE) {
+		o.message = strdup(why->msg); /* without memory the class says enough */
+	} else {
+		o.response = json_set(json_object(), "items", json_uint(items));
+		if (ckpt_digest(o.response, o.digest, NULL) != 0)
+			o.digest[0] = '\0';
+	}
+	w->settling++;
+	settle_plain(w, i, &o);
+	outcome_clear(&o);
+}
+
+static bool
+set_position(struct worker *w, uint32_t i, size_t n)
+{
+	struct reactive *r = w->reactive;
+	struct err e = {0};
+
+	r->positions = json_set(r->positions, w->flow->ops[i].id, json_uint(n));
+	if (r->positions != NULL)
+		return true;
+	err_nomem(&e);
+	worker_error(w, &e);
+	r->positions = json_object();
+	return false;
+}
+
+/* Some items of one foreach; true when it has come to its end. */
+static bool
+expand_some(struct worker *w, uint32_t i)
+{
+	size_t at = position_of(w, i), n, until;
+	const struct json *list = NULL;
+	struct err e = {0};
+
+	if (find_list(w, i, &list, &e) != 0 ||
+	    (at == 0 && check_room(w, i, json_length(list), &e) != 0)) {
+		end_with(w, i, e.code == ERR_LIMIT ? CLASS_LIMIT : CLASS_RESPONSE, &e, 0);
+		return true;
+	}
+	n = json_length(list);
+	for (until = at + EXPAND_PER_TURN; at < n && at < until; at++)
+		if (add_item(w, i, at, json_at(list, at), &e) != 0) {
+			end_with(w, i, CLASS_RESPONSE, &e, 0);
+			return true;
+		}
+	if (at < n)
+		return !set_position(w, i, at);
+	if (flow_expanded(w->flow, i, &e) != 0)
+		worker_error(w, &e);
+	else
+		end_with(w, i, CLASS_NONE, NULL, n);
+	return true;
+}
+
+void
+reactive_expand(struct worker *w, uint32_t i)
+{
+	op_become(&w->ops[i], OP_PREPARING);
+	op_become(&w->ops[i], OP_SETTLING);
+	op_list_push(&w->reactive->expanding, w->ops, i);
+}
+
+/* What a deadline or a stop finds in the middle is left there: a resume goes on. */
+void
+reactive_expand_more(struct worker *w)
+{
+	uint32_t i;
+
+	if (w->reactive == NULL || w->reactive->expanding.count == 0 || !admission_open(w))
+		return;
+	i = op_list_pop(&w->reactive->expanding, w->ops);
+	if (!expand_some(w, i)) {
+		op_list_push(&w->reactive->expanding, w->ops, i);
+		w->loop.again = true;
+	}
+	if (w->reactive->expanding.count > 0)
+		w->loop.again = true;
+}
+
+bool
+reactive_is_expanding(const struct worker *w)
+{
+	return w->reactive != NULL && w->reactive->expanding.count > 0;
+}

@@ -1,0 +1,201 @@
+/* The table of an operation's moves, and readiness by counters. */
+#include "op.h"
+
+#include <assert.h>
+
+#define BIT(state) (1U << (state))
+
+static const char *const state_words[OP_STATE_COUNT] = {
+#define X(name, word, final) word,
+    OP_STATES(X)
+#undef X
+};
+
+static const bool state_final[OP_STATE_COUNT] = {
+#define X(name, word, final) final,
+    OP_STATES(X)
+#undef X
+};
+
+static const char *const class_words[OP_CLASS_COUNT] = {
+#define X(name, word) word,
+    OP_CLASSES(X)
+#undef X
+};
+
+static const unsigned moves[OP_STATE_COUNT] = {
+	[OP_PENDING] = BIT(OP_READY) | BIT(OP_SKIPPED) | BIT(OP_FAILED) | BIT(OP_COMPLETED) |
+	    BIT(OP_SETTLING),
+	[OP_READY] = BIT(OP_PAUSED) | BIT(OP_WAITING) | BIT(OP_PREPARING) | BIT(OP_FAILED) |
+	    BIT(OP_CANCELLED),
+	[OP_PAUSED] = BIT(OP_READY) | BIT(OP_CANCELLED),
+	[OP_WAITING] = BIT(OP_READY) | BIT(OP_CANCELLED),
+	[OP_PREPARING] = BIT(OP_RUNNING) | BIT(OP_READY) | BIT(OP_SETTLING) | BIT(OP_CANCELLED),
+	[OP_RUNNING] = BIT(OP_ENDING),
+	[OP_ENDING] = BIT(OP_SETTLING) | BIT(OP_CANCELLED),
+	[OP_SETTLING] = BIT(OP_COMPLETED) | BIT(OP_FAILED) | BIT(OP_RETRYING) | BIT(OP_CANCELLED) |
+	    BIT(OP_READY),
+	[OP_RETRYING] = BIT(OP_READY) | BIT(OP_CANCELLED),
+};
+
+const char *
+op_state_word(enum op_state s)
+{
+	assert(s < OP_STATE_COUNT);
+	return state_words[s];
+}
+
+const char *
+op_class_word(enum op_class c)
+{
+	assert(c < OP_CLASS_COUNT);
+	return class_words[c];
+}
+
+bool
+op_is_settled(const struct op *op)
+{
+	return state_final[op->state];
+}
+
+bool
+op_may_become(enum op_state from, enum op_state to)
+{
+	return (moves[from] & BIT(to)) != 0;
+}
+
+void
+op_become(struct op *op, enum op_state to)
+{
+	assert(op_may_become((enum op_state)op->state, to));
+	op->state = (uint8_t)to;
+}
+
+void
+op_list_init(struct op_list *l)
+{
+	l->first = l->last = OP_NO_INDEX;
+	l->count = 0;
+}
+
+void
+op_list_push(struct op_list *l, struct op *ops, uint32_t i)
+{
+	ops[i].next = OP_NO_INDEX;
+	if (l->count == 0)
+		l->first = i;
+	else
+		ops[l->last].next = i;
+	l->last = i;
+	l->count++;
+}
+
+uint32_t
+op_list_pop(struct op_list *l, struct op *ops)
+{
+	uint32_t i = l->first;
+
+	if (l->count == 0)
+		return OP_NO_INDEX;
+	l->first = ops[i].next;
+	l->count--;
+	if (l->count == 0)
+		op_list_init(l);
+	return i;
+}
+
+void
+op_list_prepend(struct op_list *l, struct op_list *head, struct op *ops)
+{
+	if (head->count == 0)
+		return;
+	if (l->count == 0) {
+		*l = *head;
+	} else {
+		ops[head->last].next = l->first;
+		l->first = head->first;
+		l->count += head->count;
+	}
+	op_list_init(head);
+}
+
+void
+op_count_predecessors(struct op *ops, const struct flow *f)
+{
+	size_t i;
+	uint32_t s;
+
+	for (i = 0; i < f->nops; i++)
+		ops[i].unmet = 0;
+	for (i = 0; i < f->nops; i++)
+		for (s = 0; s < f->ops[i].nsuccessors; s++)
+			ops[f->ops[i].successors[s]].unmet++;
+}
+
+void
+op_release(struct op *ops, const struct flow *f, uint32_t i, op_met *met, void *arg)
+{
+	const struct flow_op *def = &f->ops[i];
+	uint32_t s, successor;
+
+	assert(op_is_settled(&ops[i]));
+	ops[i].released = true;
+	for (s = 0; s < def->nsuccessors; s++) {
+		successor = def->successors[s];
+		assert(ops[successor].unmet > 0);
+		if (--ops[successor].unmet == 0)
+			met(arg, successor);
+	}
+}
+
+static enum flow_outcome
+outcome_of(const struct op *op)
+{
+	static const enum flow_outcome outcomes[OP_STATE_COUNT] = {
+		[OP_COMPLETED] = FLOW_COMPLETED,
+		[OP_FAILED] = FLOW_FAILED,
+		[OP_SKIPPED] = FLOW_SKIPPED,
+		[OP_CANCELLED] = FLOW_CANCELLED,
+	};
+
+	assert(op_is_settled(op));
+	return outcomes[op->state];
+}
+
+/* A response that stands in a file is an object of this program's own: no condition may take it
+ * for what the operation said. */
+bool
+op_is_by_reference(const struct json *response)
+{
+	return json_get(response, "file") != NULL && json_get(response, "digest") != NULL &&
+	    json_get(response, "size") != NULL;
+}
+
+int
+op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_state *out,
+    uint32_t *cause, struct err *e)
+{
+	const struct flow_op *def = &f->ops[i];
+	const struct flow_edge *edge;
+	const struct op *from;
+	bool holds;
+	uint32_t n;
+
+	for (n = 0; n < def->nneeds; n++) {
+		edge = &def->needs[n];
+		from = &ops[edge->op];
+		if (edge->when != FLOW_WHEN_ALWAYS && op_is_by_reference(from->response))
+			return err_set(e, ERR_LIMIT,
+			    "its condition looks into the response of %s, which is too large to be "
+			    "kept in the checkpoint", f->ops[edge->op].id);
+		if (flow_edge_holds(edge, outcome_of(from), from->response, &holds, e) != 0)
+			return -1;
+		if (!holds) {
+			*cause = from->state == OP_SKIPPED ? from->cause : edge->op;
+			*out = OP_SKIPPED;
+			return 0;
+		}
+	}
+	*out = OP_READY;
+	return 0;
+}

@@ -1,0 +1,403 @@
+/* Artifacts and responses. */
+#include "agent.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "changes.h"
+#include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "plan.h"
+
+enum { RESPONSE_EDGE = 4096 }; /* of a response by reference, shown from both ends */
+
+void
+outcome_clear(struct outcome *o)
+{
+	free(o->message);
+	json_unref(o->response);
+	json_unref(o->artifacts);
+	json_unref(o->conversation);
+	json_unref(o->usage);
+	json_unref(o->changes);
+	json_unref(o->asking);
+	*o = (struct outcome){0};
+}
+
+static void __attribute__((format(printf, 3, 4)))
+fail(struct outcome *o, enum op_class class, const char *fmt, ...)
+{
+	struct buf text = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	free(o->message);
+	o->message = buf_steal(&text); /* NULL without memory: the class says enough */
+	o->class = class;
+}
+
+void
+outcome_of_end(const struct proc_end *end, enum op_class forced, const struct flow_how *how,
+    struct outcome *o)
+{
+	char text[DURATION_TEXT];
+
+	o->class = CLASS_NONE;
+	o->code = end->known ? end->code : 0;
+	o->signal = end->known && end->signaled ? end->code : 0;
+	if (forced == CLASS_TIMEOUT)
+		fail(o, forced, "ran longer than %s", duration_format(how->timeout_ns, text));
+	else if (forced == CLASS_SILENCE)
+		fail(o, forced, "no sign of life for %s", duration_format(how->silence_ns, text));
+	else if (forced != CLASS_NONE)
+		fail(o, forced, "ended by a stop");
+	else if (!end->known)
+		fail(o, CLASS_CRASH, "how it ended is not known");
+	else if (end->signaled)
+		fail(o, CLASS_SIGNAL, "ended by %s%s", proc_signal_name(end->code),
+		    end->dumped ? " (core dumped)" : "");
+	else if (end->code != 0)
+		fail(o, CLASS_EXIT, "exit status %d", end->code);
+}
+
+/* ---- Artifacts ---- */
+
+static struct json *
+look_at_artifact(const struct outcome_input *in, const char *path, struct outcome *o)
+{
+	char digest[CKPT_DIGEST_TEXT];
+	struct buf full = {0};
+	struct err e = {0};
+	struct json *entry = NULL;
+	const char *why = "";
+	struct stat st;
+	uint64_t size;
+	int fd = -1;
+
+	buf_printf(&full, "%s/%s", in->op->id, path);
+	if (buf_ok(&full, &e) == 0)
+		fd = fs_open_artifact(in->artifacts_fd, buf_text(&full), &st, &why);
+	if (fd < 0)
+		fail(o, CLASS_ARTIFACT, "declared artifact \"%s\" %s", path, why);
+	else if (ckpt_digest_file(fd, digest, &size, &e) != 0)
+		fail(o, CLASS_ARTIFACT, "declared artifact \"%s\": %s", path, e.msg);
+	else {
+		entry = json_set(json_object(), "path", json_cstr(path));
+		entry = json_set(entry, "size", json_uint(size));
+		entry = json_set(entry, "digest", json_cstr(digest));
+	}
+	fd_close(&fd);
+	buf_clear(&full);
+	return entry;
+}
+
+static void
+add_artifact(const struct outcome_input *in, const char *path, struct outcome *o)
+{
+	struct json *entry = look_at_artifact(in, path, o);
+
+	if (entry == NULL && o->class == CLASS_NONE)
+		fail(o, CLASS_ARTIFACT, "not enough memory");
+	if (entry != NULL)
+		o->artifacts = json_append(o->artifacts, entry);
+}
+
+static bool
+is_declared(const struct outcome_input *in, const char *path)
+{
+	const char *const *one = in->op->how->artifacts;
+
+	for (; one != NULL && *one != NULL; one++)
+		if (strcmp(*one, path) == 0)
+			return true;
+	return false;
+}
+
+static bool
+has_artifacts(const struct outcome_input *in)
+{
+	const char *const *declared = in->op->how->artifacts;
+
+	return (declared != NULL && *declared != NULL) || json_length(in->emitted) > 0;
+}
+
+static void
+look_at_artifacts(const struct outcome_input *in, struct outcome *o)
+{
+	const char *const *path = in->op->how->artifacts;
+	struct json_iter it = json_iterate(in->emitted);
+	const struct json *one;
+
+	if (!has_artifacts(in))
+		return;
+	o->artifacts = json_array();
+	for (; path != NULL && *path != NULL && o->class == CLASS_NONE; path++)
+		add_artifact(in, *path, o);
+	while (o->class == CLASS_NONE && json_next(&it, NULL, &one))
+		if (!is_declared(in, json_cstr_of(one)))
+			add_artifact(in, json_cstr_of(one), o);
+	if (o->class == CLASS_NONE && o->artifacts == NULL)
+		fail(o, CLASS_ARTIFACT, "not enough memory");
+}
+
+/* ---- Responses ---- */
+
+static int
+read_range(int fd, uint64_t from, size_t len, struct buf *to, struct err *e)
+{
+	char *at = buf_reserve(to, len);
+	ssize_t n;
+
+	if (at == NULL)
+		return err_nomem(e);
+	while (len > 0) {
+		n = pread(fd, to->data + to->len, len, (off_t)from);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(e, ERR_IO, errno, "cannot read the output");
+		if (n == 0)
+			break;
+		to->len += (size_t)n;
+		from += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Bytes from one end of the output, as text for people. */
+static struct json *
+edge(const struct outcome_input *in, uint64_t from, size_t len)
+{
+	struct buf text = {0};
+	struct json *v = NULL;
+
+	if (read_range(in->out_fd, from, len, &text, NULL) == 0)
+		v = json_string_lossy(buf_view(&text), NULL);
+	buf_clear(&text);
+	return v;
+}
+
+static int
+by_reference(const struct outcome_input *in, struct outcome *o, struct err *e)
+{
+	char digest[CKPT_DIGEST_TEXT];
+	struct json *v;
+	uint64_t size;
+
+	if (ckpt_digest_file(in->out_fd, digest, &size, e) != 0)
+		return -1;
+	v = json_set(json_object(), "file", json_cstr(in->file));
+	v = json_set(v, "size", json_uint(size));
+	v = json_set(v, "digest", json_cstr(digest));
+	v = json_set(v, "head", edge(in, 0, RESPONSE_EDGE));
+	v = json_set(v, "tail", edge(in, size > RESPONSE_EDGE ? size - RESPONSE_EDGE : 0,
+	    RESPONSE_EDGE));
+	o->response = v;
+	return v == NULL ? err_nomem(e) : 0;
+}
+
+static int
+as_text(const struct outcome_input *in, struct outcome *o, struct err *e)
+{
+	struct buf text = {0};
+	int rc;
+
+	if (in->size > in->inline_limit)
+		return by_reference(in, o, e);
+	rc = read_range(in->out_fd, 0, (size_t)in->size, &text, e);
+	if (rc == 0) {
+		o->response = json_string_lossy(buf_view(&text), &o->lossy);
+		rc = o->response == NULL ? err_nomem(e) : 0;
+	}
+	buf_clear(&text);
+	return rc;
+}
+
+static int
+parse_lines(struct slice text, struct json **out, struct err *e)
+{
+	struct json_options options = {.max_bytes = JSON_MAX_RESPONSE};
+	struct json *lines = json_array(), *value;
+	const char *at = text.data, *end = text.data + text.len, *lf;
+	size_t number = 1;
+
+	for (; at < end; at = lf + 1, number++) {
+		lf = memchr(at, '\n', (size_t)(end - at));
+		if (lf == NULL)
+			lf = end;
+		if (lf == at)
+			continue;
+		if (json_parse((struct slice){at, (size_t)(lf - at)}, &options, &value, NULL, e) != 0) {
+			json_unref(lines);
+			return err_wrap(e, "JSON line %zu", number);
+		}
+		lines = json_append(lines, value);
+	}
+	*out = lines;
+	return lines == NULL ? err_nomem(e) : 0;
+}
+
+static int
+as_json(const struct outcome_input *in, bool lines, struct outcome *o, struct err *e)
+{
+	struct json_options options = {.max_bytes = JSON_MAX_RESPONSE};
+	struct json *value = NULL;
+	struct buf text = {0};
+	int rc;
+
+	if (in->size > JSON_MAX_RESPONSE)
+		return err_set(e, ERR_LIMIT, "a JSON response may have 64 MiB, this one has %llu bytes",
+		    (unsigned long long)in->size);
+	rc = read_range(in->out_fd, 0, (size_t)in->size, &text, e);
+	if (rc == 0)
+		rc = lines ? parse_lines(buf_view(&text), &value, e)
+			   : json_parse(buf_view(&text), &options, &value, NULL, e);
+	buf_clear(&text);
+	if (rc == 0 && in->plans != NULL)
+		rc = plan_judge(in->plans, &value, &o->left_out, e);
+	else if (rc == 0)
+		rc = flow_schema_fits(in->op->how, value, e);
+	if (rc != 0) {
+		json_unref(value);
+		return -1;
+	}
+	if (rc == 0 && changes_of_response(value) != NULL)
+		o->changes = json_ref(changes_of_response(value));
+	if (rc == 0 && reactive_is_asking(value))
+		o->asking = json_ref(value);
+	if (rc == 0 && in->size > in->inline_limit && in->plans == NULL) {
+		json_unref(value);
+		return by_reference(in, o, e);
+	}
+	if (rc == 0)
+		o->response = value;
+	return rc;
+}
+
+static int
+make_response(const struct outcome_input *in, struct outcome *o, struct err *e)
+{
+	enum flow_response kind = in->op->how->response;
+
+	if (o->class != CLASS_NONE)
+		return in->size == 0 ? 0 : as_text(in, o, e);
+	switch (kind) {
+	case FLOW_RESPONSE_NONE:
+		return 0;
+	case FLOW_RESPONSE_TEXT:
+		return as_text(in, o, e);
+	case FLOW_RESPONSE_JSON:
+	case FLOW_RESPONSE_JSONL:
+		return as_json(in, kind == FLOW_RESPONSE_JSONL, o, e);
+	}
+	return 0;
+}
+
+void
+outcome_look(const struct outcome_input *in, struct outcome *o)
+{
+	struct err e = {0};
+
+	if (o->class == CLASS_NONE)
+		look_at_artifacts(in, o);
+	if (make_response(in, o, &e) != 0) {
+		if (o->class == CLASS_NONE)
+			fail(o, CLASS_RESPONSE, "response: %s", e.msg);
+		e = (struct err){0};
+		/* What it said is kept for people, also when it is not what was declared. */
+		if (o->response == NULL && in->size > 0 && as_text(in, o, &e) != 0)
+			o->response = NULL;
+	}
+	if (o->response != NULL && ckpt_digest(o->response, o->digest, &e) != 0)
+		fail(o, CLASS_RESPONSE, "response: %s", e.msg);
+}
+
+/* ---- In the loop, or by a job ---- */
+
+struct outcome_job {
+	struct io_job job;
+	uint32_t op;
+	struct outcome_input in;
+	struct outcome outcome;
+};
+
+static void
+look_work(struct io_job *job, struct io_context *c)
+{
+	struct outcome_job *j = (struct outcome_job *)job;
+
+	if (j->in.agent != NULL)
+		agent_outcome(j->in.agent, &j->in, &j->outcome, c);
+	outcome_look(&j->in, &j->outcome);
+}
+
+static void
+look_done(struct io_job *job, void *owner)
+{
+	struct outcome_job *j = (struct outcome_job *)job;
+	struct worker *w = owner;
+
+	assert(w->ops[j->op].state == OP_SETTLING && w->ops[j->op].live != NULL);
+	settle_attempt(w->ops[j->op].live, &j->outcome);
+	outcome_clear(&j->outcome);
+	free(j);
+}
+
+static void
+submit(struct attempt_run *a, const struct outcome_input *in, struct outcome *o)
+{
+	struct outcome_job *j = calloc(1, sizeof(*j));
+
+	if (j == NULL) {
+		fail(o, CLASS_RESPONSE, "not enough memory");
+		settle_attempt(a, o);
+		outcome_clear(o);
+		return;
+	}
+	j->job.work = look_work;
+	j->job.done = look_done;
+	j->op = a->op;
+	j->in = *in;
+	j->outcome = *o;
+	io_submit(a->w->io, &j->job);
+}
+
+void
+outcome_begin(struct attempt_run *a)
+{
+	struct worker *w = a->w;
+	const struct flow_op *def = &w->flow->ops[a->op];
+	struct outcome_input in = {.out_fd = a->out_fd, .artifacts_fd = w->artifacts_fd, .op = def,
+	    .inline_limit = w->inline_limit, .agent = a->agent, .end = a->end};
+	struct outcome o = {0};
+	struct stat st;
+
+	if (emit_hold(a))
+		return;
+	in.emitted = emit_artifacts(a);
+	outcome_of_end(&a->end, a->forced, def->how, &o);
+	if (o.class == CLASS_CANCELLED) {
+		settle_attempt(a, &o);
+		outcome_clear(&o);
+		return;
+	}
+	in.size = fstat(a->out_fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+	snprintf(in.file, sizeof(in.file), RUN_OPS "/%s.%u.out", def->id, a->number);
+	in.plans = plan_is_awaited(w, a->op) ? w : NULL;
+	if (in.plans != NULL || in.agent != NULL || in.size > WORKER_INLINE_READ || has_artifacts(&in) ||
+	    def->how->schema != NULL) {
+		submit(a, &in, &o);
+		return;
+	}
+	outcome_look(&in, &o);
+	settle_attempt(a, &o);
+	outcome_clear(&o);
+}

@@ -1,0 +1,33 @@
+/* What came of an attempt: looked at in the loop when it is little, else by the io thread. */
+#ifndef WORKER_OUTCOME_H
+#define WORKER_OUTCOME_H
+
+#include "flowsup/flow.h"
+#include "worker.h"
+
+/* Everything needed to look; descriptors are owned by the attempt. */
+struct outcome_input {
+	int out_fd;
+	int artifacts_fd;	 /* the artifact root */
+	const struct flow_op *op;
+	const struct json *emitted; /* further artifacts, that it has reported; or NULL */
+	char file[OP_FILE_TEXT + 16]; /* of the output, relative to the run directory */
+	uint64_t size;
+	uint64_t inline_limit;
+	enum op_class class; /* as the process ended */
+	struct agent *agent; /* whose output it is, or NULL */
+	const struct worker *plans; /* it is the planner of this worker's run; NULL: it is not */
+	struct proc_end end;
+};
+
+/*
+ * Checks the declared artifacts and makes the response, for an attempt that o->class says succeeded
+ * so far; turns it into a failure (artifact, response) where it is none. For one that failed the
+ * response is its output as text. Trouble with memory or files is a failure too.
+ */
+void outcome_look(const struct outcome_input *in, struct outcome *o);
+/* The class, code and message by which the process ended. */
+void outcome_of_end(const struct proc_end *end, enum op_class forced, const struct flow_how *how,
+    struct outcome *o);
+
+#endif

@@ -1,0 +1,264 @@
+#include "plan.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent.h"
+#include "flowsup/log.h"
+#include "flowsup/provider.h"
+
+enum { ANSWER_SHOWN = 32 << 10 }; /* of an answer that was refused */
+
+bool
+plan_is_awaited(const struct worker *w, uint32_t i)
+{
+	return w->flow->unplanned && i == w->flow->planner_op;
+}
+
+/* ---- An answer ---- */
+
+int
+plan_judge(const struct worker *w, struct json **answer, size_t *left_out, struct err *e)
+{
+	struct provider_search search;
+	struct json *plan = NULL;
+	int rc = provider_search_init(&search, w->environment, e);
+
+	if (rc != 0)
+		return -1;
+	rc = flow_plan_accept(w->flow, &search, *answer, &plan, left_out, e);
+	provider_search_clear(&search);
+	/* It must stand in the checkpoint itself, because a resume may have to make the flow of it. */
+	if (rc == 0 && json_encoded_length(plan) > w->inline_limit) {
+		json_unref(plan);
+		return err_set(e, ERR_LIMIT, "the plan is larger than %llu bytes",
+		    (unsigned long long)w->inline_limit);
+	}
+	if (rc != 0)
+		return -1;
+	json_unref(*answer);
+	*answer = plan;
+	return 0;
+}
+
+bool
+plan_feeds_back(struct attempt_run *a, const struct outcome *o)
+{
+	struct worker *w = a->w;
+
+	event_begin(w, "PlanRejected");
+	event_op(w, a->op);
+	event_text(w, "message", o->message != NULL ? o->message : "");
+	event_end(w);
+	if (w->planning.refusals == FLOW_PLAN_FEEDBACKS)
+		return false;
+	w->planning.refusals++;
+	free(w->planning.why);
+	json_unref(w->planning.answer);
+	w->planning.why = o->message != NULL ? strdup(o->message) : NULL;
+	w->planning.answer = o->response != NULL ? json_ref(o->response) : NULL;
+	return true;
+}
+
+static void
+add_refused(const struct worker *w, struct buf *to)
+{
+	struct slice text = json_text(w->planning.answer);
+	struct buf encoded = {0};
+
+	if (w->planning.answer != NULL && text.data == NULL) {
+		json_write(&encoded, w->planning.answer);
+		text = buf_view(&encoded);
+	}
+	if (text.len > ANSWER_SHOWN)
+		text.len = ANSWER_SHOWN;
+	buf_puts(to, "\nThis was answered before and is not a valid plan:\n");
+	buf_slice(to, text);
+	buf_printf(to, "\nWhat is wrong with it: %s\nAnswer again, with the whole plan.\n",
+	    w->planning.why != NULL ? w->planning.why : "it cannot be read");
+	to->failed = to->failed || encoded.failed;
+	buf_clear(&encoded);
+}
+
+void
+plan_instruction(const struct worker *w, struct buf *to)
+{
+	flow_planner_format(w->flow, to);
+	if (w->planning.refusals > 0)
+		add_refused(w, to);
+}
+
+/* ---- From the answer to the flow ---- */
+
+struct json *
+plan_entries(const struct flow *f, size_t first)
+{
+	char (*ids)[UUID_TEXT] = calloc(f->nops + 1, sizeof(*ids));
+	const char **list = calloc(f->nops + 1, sizeof(*list));
+	struct json *plan = NULL;
+	size_t i;
+
+	for (i = 0; ids != NULL && list != NULL && i < f->nops; i++) {
+		if (uuid_make(ids[i], NULL) != 0)
+			break;
+		list[i] = ids[i];
+	}
+	if (ids != NULL && list != NULL && i == f->nops)
+		plan = flow_plan(f, list);
+	free(ids);
+	free(list);
+	while (first-- > 0)
+		plan = json_erase(plan, 0);
+	return plan;
+}
+
+void
+plan_store(struct worker *w)
+{
+	uint32_t planner = (uint32_t)w->flow->planner_op;
+	struct json *entries = NULL;
+	struct err e = {0};
+	uint64_t ticket;
+
+	assert(w->flow->unplanned && w->planning.next == NULL);
+	if (w->ops[planner].state != OP_COMPLETED)
+		return;
+	w->planning.entries = NULL;
+	if (flow_with_plan(w->flow, w->ops[planner].response, &w->planning.next, &e) == 0) {
+		entries = plan_entries(w->planning.next, w->flow->nops);
+		if (entries == NULL)
+			err_nomem(&e);
+	}
+	w->planning.entries = entries != NULL ? json_ref(entries) : NULL;
+	if (entries == NULL || ckpt_admit(w->writer, CKPT_PLAN, entries, NULL, &ticket, &e) != 0) {
+		flow_free(w->planning.next);
+		w->planning.next = NULL;
+		worker_error(w, &e);
+	}
+}
+
+/* All that is made for a flow once, for the larger one. */
+/* What reactive_begin reads. */
+static int
+make_state(struct worker *w, struct err *e)
+{
+	struct json_iter it = json_iterate(w->planning.entries);
+	struct json *plan = w->planning.before;
+	const struct json *entry;
+
+	w->planning.before = NULL;
+	while (json_next(&it, NULL, &entry))
+		plan = json_append(plan, json_ref(entry));
+	w->state = json_set(json_set(json_object(), "plan", plan), "spawned", json_array());
+	return w->state != NULL ? 0 : err_nomem(e);
+}
+
+static int
+take_flow(struct worker *w, struct flow *next, struct err *e)
+{
+	struct flow *old = w->flow;
+	struct op planner = w->ops[0];
+	struct op *ops;
+
+	agents_clear(w); /* by role, so by the flow they belong to */
+	assert(w->reactive == NULL);
+	w->flow = next;
+	flow_free(old);
+	if (reactive_begin(w, e) != 0)
+		return -1;
+	ops = calloc(reactive_most(w) + 1, sizeof(*ops));
+	if (ops == NULL)
+		return err_nomem(e);
+	free(w->ops);
+	w->ops = ops;
+	ops[0] = planner;
+	op_count_predecessors(w->ops, w->flow);
+	return worker_fit(w, e) != 0 ? -1 : agents_init(w, e);
+}
+
+static void
+tell_accepted(struct worker *w)
+{
+	char text[96];
+
+	event_begin(w, "PlanAccepted");
+	event_int(w, "operations", (int64_t)(w->flow->nops - 1));
+	if (w->planning.left_out > 0) {
+		snprintf(text, sizeof(text), "%zu operations more than are allowed are left out",
+		    w->planning.left_out);
+		event_int(w, "left_out", (int64_t)w->planning.left_out);
+		event_text(w, "message", text);
+		log_line(LOG_WARNING, "the plan: %s", text);
+	}
+	event_end(w);
+}
+
+void
+plan_adopt(struct worker *w)
+{
+	struct flow *next = w->planning.next;
+	uint32_t planner = (uint32_t)w->flow->planner_op, i;
+	struct err e = {0};
+
+	assert(next != NULL && planner == 0 && next->planner_op == 0 && w->live == NULL);
+	w->planning.next = NULL;
+	if (make_state(w, &e) != 0) {
+		flow_free(next);
+		worker_error(w, &e);
+		return;
+	}
+	if (take_flow(w, next, &e) != 0)
+		worker_error(w, &e);
+	json_unref(w->state);
+	w->state = NULL;
+	if (e.code != ERR_NONE)
+		return;
+	tell_accepted(w);
+	op_list_push(&w->settled, w->ops, planner);
+	for (i = 1; i < w->flow->nops; i++)
+		if (w->ops[i].unmet == 0)
+			admission_met(w, i);
+	flow_drop_document(w->flow);
+	link_progress(w);
+}
+
+int
+plan_of_state(struct worker *w, struct err *e)
+{
+	const struct json *entry = json_get(json_get(w->state, "ops"), FLOW_PLANNER), *item;
+	struct json *plan = json_ref(json_get(w->state, "plan")), *entries;
+	struct flow *next = NULL;
+	struct json_iter it;
+
+	if (!w->flow->unplanned || !slice_is(json_text(json_get(entry, "status")), "completed")) {
+		json_unref(plan);
+		return 0;
+	}
+	if (flow_with_plan(w->flow, json_get(entry, "response"), &next, e) != 0) {
+		json_unref(plan);
+		return err_wrap(e, "the recorded answer of the planner");
+	}
+	entries = plan_entries(next, w->flow->nops);
+	it = json_iterate(entries);
+	while (json_next(&it, NULL, &item))
+		plan = json_append(plan, json_ref(item));
+	w->state = json_set(w->state, "plan", entries != NULL ? plan : NULL);
+	if (entries == NULL)
+		json_unref(plan);
+	json_unref(entries);
+	flow_free(w->flow);
+	w->flow = next;
+	return w->state != NULL ? 0 : err_nomem(e);
+}
+
+void
+plan_clear(struct worker *w)
+{
+	free(w->planning.why);
+	json_unref(w->planning.answer);
+	json_unref(w->planning.before);
+	json_unref(w->planning.entries);
+	flow_free(w->planning.next);
+}

@@ -1,0 +1,110 @@
+/* The line of attempts.log that a child writes before exec; flowsup/home.h has its members. */
+#include "start_line.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "changes.h"
+#include "flowsup/clock.h"
+
+enum { RANGES_MOST = 64 /* in the line; the rest of it never takes more than the others */ };
+
+/* Who gets what we leave when we die: the supervisor that started us, while it lives. */
+static struct proc_id
+find_reaper(const struct worker *w)
+{
+	return w->parent.pid > 0 && getppid() == w->parent.pid ? w->parent : (struct proc_id){0};
+}
+
+static bool
+has_room(const struct buf *ranges)
+{
+	return ranges->len <= RANGES_MOST;
+}
+
+static void
+add_signals(const struct agent *g, struct buf *to)
+{
+	unsigned n;
+
+	if (g == NULL || g->p->nsignals == 0)
+		return;
+	buf_puts(to, ",\"signals\":[");
+	for (n = 0; n < g->p->nsignals; n++)
+		buf_printf(to, "%s[%d,%lld]", n > 0 ? "," : "", g->p->signals[n].signal,
+		    (long long)(g->p->signals[n].wait_ns / NS_PER_MS));
+	buf_putc(to, ']');
+}
+
+static void
+add_limits(const struct attempt_run *a, struct buf *to)
+{
+	const struct flow_how *how = a->w->flow->ops[a->op].how;
+
+	buf_printf(to, ",\"grace_ms\":%lld", (long long)(how->grace_ns / NS_PER_MS));
+	if (how->timeout_ns > 0)
+		buf_printf(to, ",\"limit_ms\":%lld",
+		    (long long)((a->started_ns + turns_time_left_ns(a->w, a->op)) / NS_PER_MS));
+	if (how->silence_ns > 0 && !how->silence_notify)
+		buf_printf(to, ",\"silence_ms\":%lld%s", (long long)(how->silence_ns / NS_PER_MS),
+		    how->silence_strict ? ",\"strict\":true" : "");
+	if (how->leave)
+		buf_puts(to, ",\"leave\":true");
+}
+
+static void
+add_rest(const struct attempt_run *a, struct buf *to)
+{
+	struct proc_id reaper = {0};
+	struct buf ranges = {0};
+
+	if (a->keeper == NULL)
+		reaper = find_reaper(a->w);
+	if (reaper.pid > 0)
+		buf_printf(to, ",\"reaper\":%d,\"reaper_start\":%llu", (int)reaper.pid,
+		    (unsigned long long)reaper.start_ticks);
+	add_limits(a, to);
+	add_signals(a->agent, to);
+	buf_printf(to, ",\"token\":\"%s\"", a->token);
+	messages_ranges(flow_context_kept(a->w, CONTEXT_MESSAGES), a->w->flow->ops[a->op].id, &ranges);
+	if (ranges.len > 0 && has_room(&ranges))
+		buf_printf(to, ",\"messages\":%s", buf_text(&ranges));
+	else if (ranges.len > 0)
+		buf_puts(to, ",\"more\":true");
+	to->failed |= ranges.failed;
+	buf_clear(&ranges);
+	buf_puts(to, "}\n");
+}
+
+int
+start_line_make(const struct attempt_run *a, struct start_line *to, struct err *e)
+{
+	struct buf rest = {0};
+	int rc;
+
+	snprintf(to->before, sizeof(to->before), "{\"kind\":\"start\",\"op\":\"%s\",\"attempt\":%u,\"pid\":",
+	    a->w->flow->ops[a->op].id, a->number);
+	add_rest(a, &rest);
+	rc = buf_ok(&rest, e);
+	assert(rc != 0 || rest.len < sizeof(to->rest));
+	if (rc == 0)
+		snprintf(to->rest, sizeof(to->rest), "%s", buf_text(&rest));
+	buf_clear(&rest);
+	return rc;
+}
+
+int
+start_mark_make(const struct worker *w, uint32_t i, struct buf *to, struct err *e)
+{
+	struct buf ranges = {0};
+	int rc;
+
+	messages_ranges(flow_context_kept(w, CONTEXT_MESSAGES), w->flow->ops[i].id, &ranges);
+	rc = buf_ok(&ranges, e);
+	if (rc == 0 && (!w->flow->ops[i].how->idempotent || !has_room(&ranges)))
+		buf_printf(to, "{\"messages\":%s}\n", ranges.len > 0 ? buf_text(&ranges) : "[]");
+	buf_clear(&ranges);
+	return rc == 0 ? buf_ok(to, e) : -1;
+}
