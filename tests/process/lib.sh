@@ -17,6 +17,8 @@ export FLOWSUP_HOME=$T/home
 export NO_COLOR=1
 # In a tree built with sanitizers a library of ours may stand before theirs.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+# JITTER=SEED: every program of ours sleeps here and there (preload/jitter.c).
+[ -z "${JITTER:-}" ] || export JITTER LD_PRELOAD=$BUILD/tests/preload/jitter.so
 LIMIT=${FLOWSUP_TEST_LIMIT:-60} # seconds a condition may take; a slow machine is no failure
 TESTS=0
 FAILED=0
