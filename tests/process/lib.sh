@@ -76,6 +76,19 @@ wait_until() {
 	done
 }
 
+# What a live process writes on its own time is not looked at once:
+# matches_soon NAME REGEX COMMAND..., equal_soon NAME WANTED COMMAND...: of what the command prints.
+prints_match() { [[ $("${@:2}") =~ $1 ]]; }
+matches_soon() {
+	wait_until prints_match "${@:2}"
+	matches "$1" "$2" "$("${@:3}")"
+}
+prints() { [ "$("${@:2}")" = "$1" ]; }
+equal_soon() {
+	wait_until prints "${@:2}"
+	equal "$1" "$2" "$("${@:3}")"
+}
+
 # ---- Processes ----
 
 # The field of a process' stat behind its name: 1 state, 2 parent, 3 group, 4 session.
