@@ -165,7 +165,7 @@ static void
 stamp_submit(struct worker *w, struct stamp_job *j)
 {
 	j->job = (struct io_job){.work = stamp_work, .done = stamp_done};
-	io_submit(w->io, &j->job);
+	events_then(w, &j->job);
 }
 
 static void

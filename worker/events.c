@@ -131,3 +131,11 @@ events_flush(struct worker *w)
 	flush(w, IO_LOG_EVENTS, &w->events);
 	flush(w, IO_LOG_ATTEMPTS, &w->attempts);
 }
+
+void
+events_then(struct worker *w, struct io_job *job)
+{
+	events_flush(w);
+	io_logs_first(w->io);
+	io_submit(w->io, job);
+}

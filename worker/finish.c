@@ -213,7 +213,7 @@ store_end(struct worker *w)
 	    : w->stop_now			 ? STORE_TRIES_NOW
 	    : w->closed & CLOSED_STORAGE	 ? STORE_TRIES_STORAGE
 						 : STORE_TRIES;
-	io_submit(w->io, &j->job);
+	events_then(w, &j->job);
 }
 
 /* ---- The last steps ---- */

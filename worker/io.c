@@ -351,6 +351,15 @@ io_append(struct io *io, enum io_log log, struct slice lines, struct err *e)
 	return rc;
 }
 
+void
+io_logs_first(struct io *io)
+{
+	pthread_mutex_lock(&io->lock);
+	if (io->logs_due_ns != 0)
+		io->logs_due_ns = 1;
+	pthread_mutex_unlock(&io->lock);
+}
+
 bool
 io_log_trouble(struct io *io, bool *failing, struct err *e)
 {

@@ -56,6 +56,8 @@ void io_submit(struct io *io, struct io_job *job);
  */
 int io_append(struct io *io, enum io_log log, struct slice lines, struct err *e);
 enum { IO_LOG_DELAY_MS = 20 };
+/* Lines that were taken by now are written before any job that is submitted from now on. */
+void io_logs_first(struct io *io);
 /* True once after the state changed; *e is set while the logs cannot be written. */
 bool io_log_trouble(struct io *io, bool *failing, struct err *e);
 /* Readable when io_take has something. */

@@ -104,7 +104,7 @@ write_first(struct worker *w)
 		return;
 	w->status_writing = true;
 	j->job = (struct io_job){.work = status_work, .done = status_done};
-	io_submit(w->io, &j->job);
+	events_then(w, &j->job);
 }
 
 void

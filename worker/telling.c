@@ -85,7 +85,7 @@ telling_go(struct worker *w, struct telling *t, const char *name)
 	j->value = json_ref(t->value);
 	t->changed = false;
 	t->busy = true;
-	io_submit(w->io, &j->job);
+	events_then(w, &j->job);
 }
 
 void

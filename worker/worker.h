@@ -677,6 +677,8 @@ void event_of_op(struct worker *w, const char *name, uint32_t i);
 void events_attempt_end(struct worker *w, uint32_t i, unsigned attempt, enum op_class class,
     int code, int signal);
 void events_flush(struct worker *w);
+/* A job that tells others what has happened: who knows it by that finds it in the event log. */
+void events_then(struct worker *w, struct io_job *job);
 
 /* report.c */
 int report_main(const char *home, const char *run_id);

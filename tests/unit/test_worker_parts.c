@@ -1,9 +1,12 @@
-/* The worker's parts that stand alone: the table of moves, readiness by counters, timers, loop. */
+/* The worker's parts that stand alone: the table of moves, readiness by counters, timers, loop,
+ * the io thread. */
 #include "test.h"
 
 #include <unistd.h>
 
 #include "flowsup/clock.h"
+#include "flowsup/home.h"
+#include "worker/io.h"
 #include "worker/loop.h"
 #include "worker/op.h"
 #include "worker/timers.h"
@@ -364,6 +367,51 @@ test_loop__a_nearer_timer_wakes_it(void **state)
 	poller_clear(&l);
 }
 
+/* ---- The io thread ---- */
+
+struct look_job {
+	struct io_job job;
+	char *seen; /* what stood in the event log when it was its turn */
+};
+
+static void
+look_work(struct io_job *job, struct io_context *c)
+{
+	((struct look_job *)job)->seen = test_file_read(c->run_fd, RUN_EVENTS);
+}
+
+static void
+look_done(struct io_job *job, void *owner)
+{
+	(void)job;
+	(void)owner;
+}
+
+static void
+test_io__a_job_may_come_after_the_lines_before_it(void **state)
+{
+	struct look_job look = {.job = {.work = look_work, .done = look_done}};
+	struct err e = {0};
+	struct test_dir dir;
+	struct io *io;
+	int round;
+
+	(void)state;
+	test_dir_make(&dir);
+	assert_works(io_open(NULL, dir.fd, dir.fd, "run", &io, &e), e);
+	for (round = 0; round < 2; round++) {
+		assert_works(io_append(io, IO_LOG_EVENTS, slice_of("line\n"), &e), e);
+		io_logs_first(io);
+		io_submit(io, &look.job);
+		while (io_pending(io) > 0)
+			io_take(io, NULL);
+		assert_string_equal(look.seen, round == 0 ? "line\n" : "line\nline\n");
+		free(look.seen);
+	}
+	io_close(io, NULL);
+	test_dir_remove(&dir);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_op__final_states_have_no_move),
     cmocka_unit_test(test_op__every_attempt_passes_ready),
@@ -376,6 +424,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_timers__what_is_armed_anew_waits_for_the_next_call),
     cmocka_unit_test(test_loop__handlers_may_remove),
     cmocka_unit_test(test_loop__a_nearer_timer_wakes_it),
+    cmocka_unit_test(test_io__a_job_may_come_after_the_lines_before_it),
 };
 
 TEST_MAIN("worker_parts", tests)
