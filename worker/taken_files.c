@@ -10,7 +10,7 @@
 #include "flowsup/log.h"
 #include "taken.h"
 
-enum { SPOOL_MOST = 10000, EMITTED_MOST = 64 << 20 };
+enum { SPOOL_MOST = 10000, EMITTED_MOST = 64 << 20, CHAIN_MOST = 10000 };
 
 /* ---- Names ---- */
 
@@ -49,22 +49,62 @@ taken_link(const struct attempt_run *a, const char *name)
 
 /* ---- What it had asked for ---- */
 
-/* The run before this one has all of it, also where a third one started the attempt. */
+/* ERR_NOTFOUND: that run has none of it. */
+static int
+read_emitted_of(const struct attempt_run *a, int run_fd, struct buf *to, struct err *e)
+{
+	struct buf path = {0};
+	int fd = -1, rc = -1;
+
+	buf_printf(&path, RUN_OPS "/%s", a->taken->dir);
+	if (buf_ok(&path, e) == 0) {
+		fd = openat(run_fd, buf_text(&path),
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			err_sys(e, errno == ENOENT ? ERR_NOTFOUND : ERR_IO, errno, "'%s'", buf_text(&path));
+		else
+			rc = fs_read_private_file(fd, EMITTED_FILE, EMITTED_MOST, to, e);
+	}
+	fd_close(&fd);
+	buf_clear(&path);
+	return rc;
+}
+
+/* Consumes run_fd. *before: the run that this one goes on from; NULL: none, or nobody knows. */
+static int
+read_emitted_or_before(const struct attempt_run *a, int run_fd, char **before, struct buf *to,
+    struct err *e)
+{
+	struct launch_read launch;
+	int rc = read_emitted_of(a, run_fd, to, e);
+
+	*before = NULL;
+	if (rc != 0 && e->code == ERR_NOTFOUND && launch_read(run_fd, &launch, NULL) == 0) {
+		if (launch.resumed_from != NULL && (*before = strdup(launch.resumed_from)) == NULL)
+			rc = err_nomem(e);
+		launch_read_clear(&launch);
+	}
+	fd_close(&run_fd);
+	return rc;
+}
+
+/* The last run that had it has all of it. One that died before it came to that has nothing. */
 static int
 read_emitted(const struct attempt_run *a, struct buf *to, struct err *e)
 {
-	const char *before = a->taken->door == NULL ? a->w->run_id : a->w->launch.resumed_from;
-	struct buf path = {0};
-	int fd = -1, rc = 0;
+	const char *first = a->taken->door == NULL ? a->w->run_id : a->w->launch.resumed_from;
+	char *run = first != NULL ? strdup(first) : NULL, *before;
+	unsigned left = CHAIN_MOST;
+	int run_fd, rc = 0;
 
-	buf_printf(&path, "%s/" RUN_OPS "/%s", before != NULL ? before : "", a->taken->dir);
-	if (buf_ok(&path, e) == 0)
-		fd = openat(a->w->home.runs_fd, buf_text(&path),
-		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0)
-		rc = fs_read_private_file(fd, EMITTED_FILE, EMITTED_MOST, to, e);
-	fd_close(&fd);
-	buf_clear(&path);
+	if (first != NULL && run == NULL)
+		return err_nomem(e);
+	while (run != NULL && left-- > 0 && (run_fd = rundir_open(&a->w->home, run, NULL)) >= 0) {
+		rc = read_emitted_or_before(a, run_fd, &before, to, e);
+		free(run);
+		run = before;
+	}
+	free(run);
 	return rc == 0 || e->code == ERR_NOTFOUND ? 0 : -1;
 }
 

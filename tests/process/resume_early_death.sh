@@ -1,16 +1,23 @@
 #!/usr/bin/env bash
-# A resumed run dies before its first checkpoint: the next resume starts from what that run was given.
+# A resumed run dies before its first checkpoint: the next resume starts from what that run was given, and
+# what a survivor had asked for by then counts.
 . "$(dirname "$0")/lib.sh"
 if nm -D "$WORKER" 2>/dev/null | grep -q __asan_init; then skip "no library before the sanitizer's"; plan; fi
-export T DIE_AT=$T/die-at
+export T DIE_AT=$T/die-at PATH=$BUILD/bin:$PATH
 first=$(LD_PRELOAD=$BUILD/tests/preload/die_at.so "$FLOWSUP" start - <<Y
 plan:
   - {id: a, run: 'echo a >>"$T/count"; echo answer'}
-  - {id: b, needs: [a], run: 'until test -e "$T/go"; do sleep 0.02; done; cat "\$FLOWSUP_DEP_a"'}
+  - id: b
+    needs: [a]
+    run: |
+      flowsup emit context set /one 1 && touch "$T/said.one"
+      until test -e "$T/more"; do sleep 0.02; done
+      flowsup emit context set /two 2 && touch "$T/said.two"
+      until test -e "$T/go"; do sleep 0.02; done
+      cat "\$FLOWSUP_DEP_a"
 Y
 )
-started() { grep -q '"kind":"start","op":"b"' "$FLOWSUP_HOME/runs/$first/attempts.log"; }
-check "b runs" wait_until started
+check "b runs" wait_until [ -e "$T/said.one" ]
 kill -KILL "$(worker_pid "$first")"
 check "the first run crashes" wait_until status_is "$first" crashed
 echo publish-before 1 >"$DIE_AT"
@@ -20,8 +27,18 @@ check "before it had a checkpoint" [ ! -e "$FLOWSUP_HOME/runs/$second/checkpoint
 matches "a dry run replays what the first one saved" "a +replayed" "$("$FLOWSUP" resume "$second" --dry-run 2>&1)"
 third=$("$FLOWSUP" resume "$second" 2>"$T/err")
 matches "the resume says from what it starts" "starts from what it was given" "$(cat "$T/err")"
+touch "$T/more"
+check "b says more to the third one" wait_until [ -e "$T/said.two" ]
+wait_until worker_is_ready "$third" && kill -KILL "$(worker_pid "$third")"
+check "which crashes" wait_until status_is "$third" crashed
+echo publish-before 1 >"$DIE_AT"
+fourth=$("$FLOWSUP" resume "$third" 2>/dev/null)
+check "the fourth one, too" wait_until status_is "$fourth" crashed
+fifth=$("$FLOWSUP" resume "$fourth" 2>/dev/null)
 touch "$T/go"
-check "the third one ends" wait_until status_is "$third" completed
+check "the fifth one ends" wait_until status_is "$fifth" completed
 equal "a was run once" 1 "$(wc -l <"$T/count")"
-equal "b, which outlived both, got its response in its first attempt" answer "$(cat "$FLOWSUP_HOME/runs/$third/ops/b.1.out")"
+equal "b, which outlived them, got its response in its first attempt" answer "$(cat "$FLOWSUP_HOME/runs/$fifth/ops/b.1.out")"
+context=$("$FLOWSUP" checkpoint export --json "$fifth" | grep -oE '"flow_context":\{[^}]*\}')
+equal "and what it asked for through all of them is done" '"flow_context":{"one":1,"two":2}' "$context"
 plan
