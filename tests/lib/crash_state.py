@@ -1,17 +1,5 @@
-"""What a run has come to, in lines that are the same whatever happened on the way.
-
-	crash_state.py RUN          status, operations with their edges, outcomes, entries, context
-	crash_state.py RUN WANTED   of an unfinished run: what is settled and not so in the file WANTED
-"""
+"""What a run has come to, in lines that are the same whatever happened on the way."""
 import json
-import os
-import subprocess
-import sys
-
-
-def ask(*words):
-    done = subprocess.run([os.environ["FLOWSUP"], *words], check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout)
 
 
 def text(value):
@@ -20,36 +8,33 @@ def text(value):
     return json.dumps(value, sort_keys=True)
 
 
-run = sys.argv[1]
-shown = ask("show", run, "--json")
-state = ask("checkpoint", "export", "--json", run)
-nodes = {e["node_id"]: e["agent_id"] for e in state["plan"]}
-nodes.update((e["node_id"], e["spawn_id"]) for e in state["spawned"])
-
-
 def outcome(name, e):
     error = e.get("error") or {}
     return "outcome %s: %s %s %s" % (name, e["status"], text(e["response"]), text([error.get("class"), error.get("code")]))
 
 
-settled = [outcome(name, e) for name, e in state["ops"].items()]
-settled += [outcome(e["spawn_id"], e) for e in state["spawned"] if e["status"] != "pending"]
-if len(sys.argv) > 2:
-    wanted = set(open(sys.argv[2]).read().split("\n"))
-    print("".join("%s\n" % line for line in sorted(settled) if line not in wanted), end="")
-    sys.exit()
+def settled(checkpoint):
+    """The outcomes. CHECKPOINT: what `checkpoint export --json` prints."""
+    return ([outcome(name, e) for name, e in checkpoint["ops"].items()] +
+            [outcome(e["spawn_id"], e) for e in checkpoint["spawned"] if e["status"] != "pending"])
 
-lines = ["status %s" % shown["status"]]
-for op in shown["ops"]:
-    lines.append("operation %s: %s needs %s replaced by %s, added as %s, parent %s, for %s" % (
-        op["id"], op["state"], " ".join(sorted(op["needs"])), op.get("replaced_by"), op.get("added"),
-        op.get("parent"), op.get("escalated_from")))
-lines += settled
-for e in state["spawned"]:
-    facts = [e.get(m) for m in ("status", "operation", "assignee", "instruction", "context", "emitter_workload",
-                                "emitter_contains_user_settings", "request_key", "independent")]
-    lines.append("entry %s: parent %s, for %s, %s" % (
-        e["spawn_id"], nodes.get(e["parent_id"]), nodes.get(e.get("escalated_from")), text(facts)))
-context = {k: sorted(v) if k == "list" else v for k, v in state["flow_context"].items() if k != "operator_messages"}
-lines += ["context %s: %s" % (k, text(v)) for k, v in context.items()]
-print("\n".join(sorted(lines)))
+
+def lines(shown, checkpoint):
+    """Status, operations with their edges, outcomes, entries, context. SHOWN: what `show --json` prints."""
+    nodes = {e["node_id"]: e["agent_id"] for e in checkpoint["plan"]}
+    nodes.update((e["node_id"], e["spawn_id"]) for e in checkpoint["spawned"])
+    all = ["status %s" % shown["status"]]
+    for op in shown["ops"]:
+        all.append("operation %s: %s needs %s replaced by %s, added as %s, parent %s, for %s" % (
+            op["id"], op["state"], " ".join(sorted(op["needs"])), op.get("replaced_by"), op.get("added"),
+            op.get("parent"), op.get("escalated_from")))
+    all += settled(checkpoint)
+    for e in checkpoint["spawned"]:
+        facts = [e.get(m) for m in ("status", "operation", "assignee", "instruction", "context", "emitter_workload",
+                                    "emitter_contains_user_settings", "request_key", "independent")]
+        all.append("entry %s: parent %s, for %s, %s" % (
+            e["spawn_id"], nodes.get(e["parent_id"]), nodes.get(e.get("escalated_from")), text(facts)))
+    for name, value in checkpoint["flow_context"].items():
+        if name != "operator_messages":
+            all.append("context %s: %s" % (name, text(sorted(value) if name == "list" else value)))
+    return sorted(all)
