@@ -100,13 +100,7 @@ name_starts(struct resuming *r, struct err *e)
 static bool
 is_dropped(const struct resuming *r, const char *op)
 {
-	struct json_iter it = json_iterate(r->plan.dropped);
-	const struct json *one;
-
-	while (json_next(&it, NULL, &one))
-		if (slice_is(json_text(json_get(one, "id")), op))
-			return true;
-	return false;
+	return json_find(r->plan.dropped, "id", op) != NULL;
 }
 
 static int

@@ -6,19 +6,6 @@
 #include "render.h"
 #include "view.h"
 
-static struct json *
-text_or_null(const char *text)
-{
-	return text == NULL || text[0] == '\0' ? json_null()
-					       : json_string_lossy(slice_of(text), NULL);
-}
-
-static struct json *
-time_or_null(double at)
-{
-	return at > 0 ? json_real(at) : json_null();
-}
-
 /* ---- One ---- */
 
 /* Results are matched by prefix, never by equality: they carry owners and reasons. */
@@ -104,15 +91,15 @@ mailbox_control(const struct control *c, const struct session *s, const char *ho
 
 	o = json_set(o, "id", json_cstr(c->id));
 	o = json_set(o, "run", json_cstr(s->run_id));
-	o = json_set(o, "verb", text_or_null(c->verb));
+	o = json_set(o, "verb", json_text_or_null(c->verb));
 	o = json_set(o, "state", json_cstr(control_state(c, s)));
 	o = json_set(o, "owner", control_owner(c, s));
 	o = json_set(o, "payload", c->payload != NULL ? json_ref(c->payload) : json_null());
-	o = json_set(o, "created_at", time_or_null(c->created_at));
-	o = json_set(o, "claimed_at", time_or_null(c->claimed_at));
-	o = json_set(o, "applied_at", time_or_null(c->applied_at));
+	o = json_set(o, "created_at", view_time(c->created_at));
+	o = json_set(o, "claimed_at", view_time(c->claimed_at));
+	o = json_set(o, "applied_at", view_time(c->applied_at));
 	o = json_set(o, "command", is_lost(c, s) ? resolve_command(c, home_option) : json_null());
-	return json_set(o, "result", text_or_null(c->result));
+	return json_set(o, "result", json_text_or_null(c->result));
 }
 
 /* ---- Of a job ---- */

@@ -12,13 +12,6 @@ enum { EVENT_TEXT = 128 };
 
 /* ---- What is told ---- */
 
-static struct json *
-text_or_null(const char *text)
-{
-	return text == NULL || text[0] == '\0' ? json_null()
-					       : json_string_lossy(slice_of(text), NULL);
-}
-
 /* "waiting:OP" is the event "waiting" of an operation, "storage:9" one of the run. */
 static struct json *
 add_event(struct json *o, const char *event)
@@ -28,7 +21,7 @@ add_event(struct json *o, const char *event)
 	bool op = colon != NULL && strncmp(event, "waiting:", len + 1) == 0;
 
 	o = json_set(o, "event", json_string_lossy((struct slice){event, len}, NULL));
-	return json_set(o, "op", op ? text_or_null(colon + 1) : json_null());
+	return json_set(o, "op", op ? json_text_or_null(colon + 1) : json_null());
 }
 
 /* Without --home: the payload names the state directory in a member of its own. */
@@ -54,10 +47,10 @@ notify_payload(const char *home, const struct session *s, const char *event, dou
 
 	o = json_set(o, "at", json_real(at));
 	o = json_set(o, "run", json_cstr(s->run_id));
-	o = json_set(o, "name", text_or_null(s->name));
+	o = json_set(o, "name", json_text_or_null(s->name));
 	o = json_set(o, "status", json_cstr(status_word(s->status)));
-	o = json_set(o, "reason", text_or_null(s->reason_code));
-	o = json_set(o, "reason_text", text_or_null(s->reason));
+	o = json_set(o, "reason", json_text_or_null(s->reason_code));
+	o = json_set(o, "reason_text", json_text_or_null(s->reason));
 	o = json_set(o, "exit_status",
 	    status_is_terminal(s->status) ? json_int(status_exit(s->status, s->reason_code)) : json_null());
 	o = json_set(o, "done", json_int(s->done));

@@ -9,8 +9,7 @@
 #include "flowsup/log.h"
 #include "flowsup/places.h"
 
-static const char *const endings[] = {".yaml", ".json"};
-enum { ENDINGS = sizeof(endings) / sizeof(endings[0]) };
+static const char *const endings[] = {".yaml", ".json", NULL};
 
 /* ---- Places ---- */
 
@@ -25,20 +24,6 @@ find_places(struct playbooks *p, struct err *e)
 	return place_data("playbooks", &p->places[2], e);
 }
 
-/* Length of the name before its ending; 0: no playbook. */
-static size_t
-name_length(const char *file)
-{
-	size_t len = strlen(file), i, n;
-
-	for (i = 0; i < ENDINGS && file[0] != '.'; i++) {
-		n = strlen(endings[i]);
-		if (len > n && strcmp(file + len - n, endings[i]) == 0)
-			return len - n;
-	}
-	return 0;
-}
-
 static int
 add(struct playbooks *p, const char *directory, const char *file, struct err *e)
 {
@@ -49,7 +34,7 @@ add(struct playbooks *p, const char *directory, const char *file, struct err *e)
 		return err_nomem(e);
 	p->list = list;
 	one = &list[p->count];
-	*one = (struct playbook){.name = strndup(file, name_length(file))};
+	*one = (struct playbook){.name = strndup(file, place_stem(file, endings))};
 	if (one->name == NULL || asprintf(&one->path, "%s/%s", directory, file) < 0) {
 		free(one->name);
 		return err_nomem(e);
@@ -71,7 +56,7 @@ look_into(struct playbooks *p, const char *directory, struct err *e)
 	if (dir == NULL)
 		return 0;
 	while (r == 0 && (entry = readdir(dir)) != NULL)
-		if (name_length(entry->d_name) > 0)
+		if (place_stem(entry->d_name, endings) > 0)
 			r = add(p, directory, entry->d_name, e);
 	closedir(dir);
 	return r;

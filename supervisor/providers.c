@@ -67,19 +67,6 @@ load_all(struct provider_states *s, struct err *e)
 
 /* ---- Versions ---- */
 
-static char **
-word_list(const struct provider_words *words)
-{
-	char **list = calloc(words->count + 1, sizeof(*list)), *at = words->text.data;
-	size_t i;
-
-	for (i = 0; list != NULL && i < words->count; i++) {
-		list[i] = at;
-		at += strlen(at) + 1;
-	}
-	return list;
-}
-
 static bool
 is_replaced(const struct provider *p, const char *entry)
 {
@@ -135,7 +122,7 @@ ask(struct provider_state *p)
 	if (p->program == NULL || p->provider->version == NULL ||
 	    provider_words(p->provider, p->provider->version, &values, &words, &e) != 0)
 		return;
-	argv = word_list(&words);
+	argv = provider_words_list(&words);
 	envp = environment(p->provider, &own);
 	p->out_fd = memfd_create("version", MFD_CLOEXEC);
 	if (argv == NULL || envp == NULL || p->out_fd < 0)

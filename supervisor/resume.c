@@ -24,7 +24,7 @@ resume_action_word(enum resume_action action)
 /* ---- Failures and rows ---- */
 
 void
-resume_fail(struct examining *x, int check, const char *op, const char *flag, const char *fmt, ...)
+resume_fail(struct resume_plan *p, int check, const char *op, const char *flag, const char *fmt, ...)
 {
 	struct buf text = {0};
 	struct json *one;
@@ -35,11 +35,9 @@ resume_fail(struct examining *x, int check, const char *op, const char *flag, co
 	va_end(ap);
 	one = json_set(json_object(), "check", json_int(check));
 	one = json_set(one, "op", op != NULL ? json_cstr(op) : json_null());
-	one = json_set(one, "message",
-	    text.failed ? NULL : json_string_lossy(buf_view(&text), NULL));
+	one = json_set(one, "message", text.failed ? NULL : json_string_lossy(buf_view(&text), NULL));
 	one = json_set(one, "flag", flag != NULL ? json_cstr(flag) : json_null());
-	x->plan->failures = json_append(x->plan->failures, one);
-	x->failed = x->failed || x->plan->failures == NULL;
+	p->failures = json_append(p->failures, one);
 	buf_clear(&text);
 }
 
@@ -65,7 +63,7 @@ resume_refuse(struct examining *x, size_t i, int check, const char *flag, const 
 	x->plan->rows[i].check = check;
 	x->plan->rows[i].flag = flag;
 	resume_decide(x, i, RESUME_REFUSED, "%s", reason);
-	resume_fail(x, check, x->in->flow->ops[i].id, flag, "%s", reason);
+	resume_fail(x->plan, check, x->in->flow->ops[i].id, flag, "%s", reason);
 }
 
 /* ---- History ---- */
@@ -129,9 +127,9 @@ check_providers(struct examining *x)
 		goto out;
 	for (i = 0; i < d.count; i++)
 		if (!d.items[i].warning)
-			resume_fail(x, 2, NULL, NULL, "%s", d.items[i].message);
+			resume_fail(x->plan, 2, NULL, NULL, "%s", d.items[i].message);
 	if (d.count == 0)
-		resume_fail(x, 2, NULL, NULL, "%s", e.msg);
+		resume_fail(x->plan, 2, NULL, NULL, "%s", e.msg);
 out:
 	flow_diagnostics_clear(&d);
 }
@@ -147,7 +145,7 @@ check_entries_have_operations(struct examining *x)
 		const char *name = json_cstr_of(json_get(entry, "agent_id"));
 
 		if (name == NULL || flow_find(x->in->flow, name) == SIZE_MAX)
-			resume_fail(x, 2, NULL, NULL,
+			resume_fail(x->plan, 2, NULL, NULL,
 			    "the checkpoint holds an outcome of \"%.*s\", which is not in its plan",
 			    (int)id.len, id.data);
 	}
@@ -177,20 +175,20 @@ check_whole(struct examining *x)
 	const struct resume_input *in = x->in;
 
 	if (in->load_error != NULL) {
-		resume_fail(x, 1, NULL, NULL, "%s", in->load_error->msg);
+		resume_fail(x->plan, 1, NULL, NULL, "%s", in->load_error->msg);
 		return false;
 	}
 	if (in->flow == NULL) {
-		resume_fail(x, 2, NULL, NULL, "%s", in->flow_error->msg);
+		resume_fail(x->plan, 2, NULL, NULL, "%s", in->flow_error->msg);
 		return false;
 	}
 	if (in->flow->nops == 0) {
-		resume_fail(x, 2, NULL, NULL, "the plan is empty");
+		resume_fail(x->plan, 2, NULL, NULL, "the plan is empty");
 		return false;
 	}
 	if (in->report == NULL && in->load_error == NULL &&
 	    (started_any(in->attempts) || in->attempts->torn || in->attempts->damaged > 0)) {
-		resume_fail(x, 1, NULL, NULL,
+		resume_fail(x->plan, 1, NULL, NULL,
 		    "there is no checkpoint, but %s shows that operations were started", RUN_ATTEMPTS);
 		return false;
 	}
@@ -610,7 +608,7 @@ examine_operations(struct examining *x)
 	check_entries_have_operations(x);
 	read_history(x);
 	if (x->in->artifact_root_problem != NULL && !x->in->flags.accept_missing_artifacts)
-		resume_fail(x, 4, NULL, "accept-missing-artifacts", "%s", x->in->artifact_root_problem);
+		resume_fail(x->plan, 4, NULL, "accept-missing-artifacts", "%s", x->in->artifact_root_problem);
 	/* Predecessors first: what becomes of one decides what becomes of those behind it. */
 	for (i = 0; i < f->nops; i++)
 		decide_one(x, f->order[i]);
@@ -645,7 +643,7 @@ resume_examine(const struct resume_input *in, struct resume_plan *out, struct er
 		if (rc == 0)
 			examine_operations(&x);
 	}
-	if (rc == 0 && x.failed)
+	if (rc == 0 && (x.failed || p.failures == NULL))
 		rc = err_nomem(e);
 	free(x.history);
 	if (rc == 0)

@@ -2,12 +2,11 @@
  * Operations that were added while the run was going, in a resume: whether their entries can be
  * rebuilt and may run, what leaves with a parent that runs again, and what the new run gets.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "resume.h"
+#include "resume_private.h"
 
 static bool
 is_given(const struct json *v)
@@ -27,24 +26,6 @@ name_of(const struct json *entry)
 	const char *id = json_cstr_of(json_get(entry, "spawn_id"));
 
 	return id != NULL ? id : json_cstr_of(json_get(entry, "node_id"));
-}
-
-static void __attribute__((format(printf, 5, 6)))
-fail(struct resume_plan *p, int check, const char *op, const char *flag, const char *fmt, ...)
-{
-	struct buf text = {0};
-	struct json *one;
-	va_list ap;
-
-	va_start(ap, fmt);
-	buf_vprintf(&text, fmt, ap);
-	va_end(ap);
-	one = json_set(json_object(), "check", json_int(check));
-	one = json_set(one, "op", op != NULL ? json_cstr(op) : json_null());
-	one = json_set(one, "message", text.failed ? NULL : json_string_lossy(buf_view(&text), NULL));
-	one = json_set(one, "flag", flag != NULL ? json_cstr(flag) : json_null());
-	p->failures = json_append(p->failures, one);
-	buf_clear(&text);
 }
 
 /* ---- Entries as they stand ---- */
@@ -71,11 +52,11 @@ judge_entry(const struct resume_input *in, struct resume_plan *p, const struct j
 	const char *name = name_of(entry);
 
 	if (!is_given(json_get(entry, "operation")))
-		fail(p, 8, name, NULL, "its entry has no \"operation\"");
+		resume_fail(p, 8, name, NULL, "its entry has no \"operation\"");
 	if (is_given(json_get(entry, "assignee")) && !is_given(json_get(entry, "spawn_id")))
-		fail(p, 8, name, NULL, "its entry has an \"assignee\" and no \"spawn_id\"");
+		resume_fail(p, 8, name, NULL, "its entry has an \"assignee\" and no \"spawn_id\"");
 	if (is_given(json_get(entry, "escalated_from")) && !has_guard(in->state))
-		fail(p, 8, name, NULL, "its entry replaces another, and nothing in the checkpoint guards that");
+		resume_fail(p, 8, name, NULL, "its entry replaces another, and nothing in the checkpoint guards that");
 }
 
 static void
@@ -87,7 +68,7 @@ judge_misfits(const struct resume_input *in, struct resume_plan *p)
 
 	while (json_next(&it, NULL, &one)) {
 		json_int64(json_get(one, "check"), &check);
-		fail(p, (int)check, json_cstr_of(json_get(one, "id")), NULL, "its entry: %s",
+		resume_fail(p, (int)check, json_cstr_of(json_get(one, "id")), NULL, "its entry: %s",
 		    json_cstr_of(json_get(one, "message")));
 	}
 }
@@ -96,16 +77,13 @@ static const char *
 parent_of(const struct resume_input *in, const struct json *entry)
 {
 	const char *node = json_cstr_of(json_get(entry, "parent_id"));
-	struct json_iter it = json_iterate(in->added);
 	size_t i = flow_find_node(in->flow, node);
 	const struct json *one;
 
 	if (i != SIZE_MAX)
 		return in->flow->ops[i].id;
-	while (node != NULL && json_next(&it, NULL, &one))
-		if (slice_is(json_text(json_get(one, "node_id")), node))
-			return name_of(one);
-	return "its parent";
+	one = node != NULL ? json_find(in->added, "node_id", node) : NULL;
+	return one != NULL ? name_of(one) : "its parent";
 }
 
 static void
@@ -121,7 +99,7 @@ judge_dropped(const struct resume_input *in, struct resume_plan *p)
 		one = json_set(one, "status", json_ref(json_get(entry, "status")));
 		p->dropped = json_append(p->dropped, one);
 		if (!is_pending(entry) && !in->flags.drop_respawned)
-			fail(p, 8, name_of(entry), "drop-respawned",
+			resume_fail(p, 8, name_of(entry), "drop-respawned",
 			    "%s runs again, so what it had added is not carried over, and this has an outcome",
 			    parent_of(in, entry));
 	}
@@ -145,7 +123,7 @@ resume_judge_added(const struct resume_input *in, struct resume_plan *p, struct 
 	size_t n = json_length(json_get(in->state, "spawned"));
 
 	if (in->report != NULL && in->report->format < 2 && n > 0)
-		fail(p, 8, NULL, NULL,
+		resume_fail(p, 8, NULL, NULL,
 		    "%zu operations were added while the run was going, and a checkpoint of version 1 "
 		    "does not hold what is needed to rebuild them", n);
 	else

@@ -17,18 +17,6 @@ has_name(char *const *list, const char *name)
 }
 
 static bool
-holds_text(const struct json *array, const char *text)
-{
-	struct json_iter it = json_iterate(array);
-	const struct json *one;
-
-	while (json_next(&it, NULL, &one))
-		if (slice_is(json_text(one), text))
-			return true;
-	return false;
-}
-
-static bool
 is_given(const struct flow_how *how, const char *name)
 {
 	size_t i;
@@ -45,8 +33,8 @@ check_name(struct examining *x, size_t i, const char *name)
 	const struct resume_input *in = x->in;
 	struct buf text = {0};
 
-	if (has_name(in->recorded_environment, name) || holds_text(x->plan->added, name) ||
-	    holds_text(in->withheld, name))
+	if (has_name(in->recorded_environment, name) || json_find(x->plan->added, NULL, name) != NULL ||
+	    json_find(in->withheld, NULL, name) != NULL)
 		return;
 	if (has_name(in->current_environment, name)) {
 		x->plan->added = json_append(x->plan->added, json_cstr(name));
@@ -78,7 +66,6 @@ name_last(struct examining *x, const struct json *name)
 		return;
 	x->plan->failures = json_put(x->plan->failures, n - 1,
 	    json_set(json_ref(json_at(x->plan->failures, n - 1)), "name", json_ref(name)));
-	x->failed = x->failed || x->plan->failures == NULL;
 }
 
 /* Names without a value: check 12. */
@@ -91,7 +78,7 @@ resume_check_withheld(struct examining *x)
 	while (!x->in->values_come && json_next(&it, NULL, &one))
 		if (json_cstr_of(one) != NULL &&
 		    !has_name(x->in->current_environment, json_cstr_of(one))) {
-			resume_fail(x, 12, NULL, "without-env",
+			resume_fail(x->plan, 12, NULL, "without-env",
 			    "the variable %s is not set, and its value was kept out of files",
 			    json_cstr_of(one));
 			name_last(x, one);

@@ -81,23 +81,11 @@ compare_file(int dirfd, bool artifact, const char *path, const struct json *size
 
 /* ---- Artifacts: check 4 ---- */
 
-static const struct json *
-recorded_artifact(const struct json *entry, const char *path)
-{
-	struct json_iter it = json_iterate(json_get(entry, "artifacts"));
-	const struct json *one;
-
-	while (json_next(&it, NULL, &one))
-		if (slice_is(json_text(json_get(one, "path")), path))
-			return one;
-	return NULL;
-}
-
 static int
 look_at_artifact(struct gathering *g, const char *op, const char *path, const struct json *entry,
     int64_t *unverified, struct buf *problem, struct err *e)
 {
-	const struct json *recorded = recorded_artifact(entry, path);
+	const struct json *recorded = json_find(json_get(entry, "artifacts"), "path", path);
 	const char *digest = json_cstr_of(json_get(recorded, "digest"));
 	struct buf name = {0}, why = {0};
 	int rc;

@@ -21,8 +21,9 @@ struct examining {
 	bool failed;		    /* memory ran out */
 };
 
-/* A check that did not hold; op NULL: the run as a whole; flag: what lifts it, or NULL. */
-void resume_fail(struct examining *x, int check, const char *op, const char *flag, const char *fmt, ...)
+/* A check that did not hold; op NULL: the run as a whole; flag: what lifts it, or NULL. Without memory
+ * p->failures is NULL afterwards. */
+void resume_fail(struct resume_plan *p, int check, const char *op, const char *flag, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 /* What becomes of operation i, and why. */
 void resume_decide(struct examining *x, size_t i, enum resume_action action, const char *fmt, ...)

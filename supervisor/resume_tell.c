@@ -122,13 +122,7 @@ command_of(const struct resuming *r, const struct json *failure, struct buf *to)
 static bool
 any_failure_has(const struct resuming *r, const char *flag)
 {
-	struct json_iter it = json_iterate(r->plan.failures);
-	const struct json *one;
-
-	while (json_next(&it, NULL, &one))
-		if (slice_is(json_text(json_get(one, "flag")), flag))
-			return true;
-	return false;
+	return json_find(r->plan.failures, "flag", flag) != NULL;
 }
 
 static bool

@@ -10,8 +10,7 @@
 #include "flowsup/flow.h"
 #include "flowsup/places.h"
 
-static const char *const endings[] = {".yaml", ".json"};
-enum { ENDINGS = sizeof(endings) / sizeof(endings[0]) };
+static const char *const endings[] = {".yaml", ".json", NULL};
 
 static int
 read_role(const char *directory, const char *name, struct json **out, struct err *e)
@@ -21,7 +20,7 @@ read_role(const char *directory, const char *name, struct json **out, struct err
 	int r = 0;
 
 	*out = NULL;
-	for (i = 0; r == 0 && *out == NULL && i < ENDINGS; i++) {
+	for (i = 0; r == 0 && *out == NULL && endings[i] != NULL; i++) {
 		buf_reset(&path);
 		buf_printf(&path, "%s/%s%s", directory, name, endings[i]);
 		r = buf_ok(&path, e);
@@ -48,20 +47,6 @@ role_find(const char *name, struct json **out, struct err *e)
 	return r;
 }
 
-/* Length of the name before its ending; 0: no role. */
-static size_t
-name_length(const char *file)
-{
-	size_t len = strlen(file), i, n;
-
-	for (i = 0; i < ENDINGS && file[0] != '.'; i++) {
-		n = strlen(endings[i]);
-		if (len > n && strcmp(file + len - n, endings[i]) == 0)
-			return len - n;
-	}
-	return 0;
-}
-
 static int
 add_all(const char *directory, struct json **all, struct err *e)
 {
@@ -75,9 +60,9 @@ add_all(const char *directory, struct json **all, struct err *e)
 		return errno == ENOENT || errno == ENOTDIR
 		    ? 0 : err_sys(e, ERR_IO, errno, "cannot read %s", directory);
 	while (r == 0 && (entry = readdir(dir)) != NULL) {
-		if (name_length(entry->d_name) == 0)
+		if (place_stem(entry->d_name, endings) == 0)
 			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)name_length(entry->d_name), entry->d_name);
+		snprintf(name, sizeof(name), "%.*s", (int)place_stem(entry->d_name, endings), entry->d_name);
 		r = read_role(directory, name, &role, e);
 		if (r == 0 && role != NULL)
 			*all = json_set(*all, name, role);

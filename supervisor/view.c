@@ -34,15 +34,8 @@ view_clear(struct view *v)
 
 /* ---- Small pieces ---- */
 
-static struct json *
-text_or_null(const char *text)
-{
-	return text == NULL || text[0] == '\0' ? json_null()
-					       : json_string_lossy(slice_of(text), NULL);
-}
-
-static struct json *
-time_or_null(double at)
+struct json *
+view_time(double at)
 {
 	return at > 0 ? json_real(at) : json_null();
 }
@@ -347,8 +340,8 @@ reason_json(const struct session *s, const struct facts *f)
 	if (f->no_worker)
 		return json_cstr("its worker is gone; this could not be recorded yet");
 	if (s->reason != NULL && s->reason[0] != '\0')
-		return text_or_null(s->reason);
-	return text_or_null(s->reason_code == NULL ? NULL : reason_text(s->reason_code));
+		return json_text_or_null(s->reason);
+	return json_text_or_null(s->reason_code == NULL ? NULL : reason_text(s->reason_code));
 }
 
 static struct json *
@@ -389,10 +382,10 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 	bool resumable = is_resumable(s) && f->missing == NULL && !f->damaged;
 	struct json *o = json_set(json_object(), "id", json_cstr(s->run_id));
 
-	o = json_set(o, "name", text_or_null(s->name));
+	o = json_set(o, "name", json_text_or_null(s->name));
 	o = json_set(o, "status", json_cstr(status_word(s->status)));
 	if (!status_is_terminal(s->status)) {
-		o = json_set(o, "reason", text_or_null(s->reason_code));
+		o = json_set(o, "reason", json_text_or_null(s->reason_code));
 		o = json_set(o, "reason_text", reason_json(s, f));
 	}
 	if (f->elsewhere || f->stalled || f->no_worker || f->survivors > 0 || f->missing != NULL ||
@@ -400,7 +393,7 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 		o = json_set(o, "marks", marks_json(s, f));
 	o = json_set(o, "done", json_int(done_of(s, f)));
 	o = json_set(o, "total", json_int(s->total));
-	o = json_set(o, "created_at", time_or_null(s->created_at));
+	o = json_set(o, "created_at", view_time(s->created_at));
 	o = json_set(o, "duration", duration_json(s));
 	o = json_set(o, "answer_command", answer_command(v, s));
 	if (s->resumed_as_run[0] != '\0')
@@ -420,11 +413,11 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 
 	o = json_set(o, "id", json_cstr(s->run_id));
 	o = json_set(o, "session_id", json_cstr(s->session_id));
-	o = json_set(o, "invocation_id", text_or_null(s->invocation_id));
-	o = json_set(o, "kind", text_or_null(s->kind));
-	o = json_set(o, "name", text_or_null(s->name));
+	o = json_set(o, "invocation_id", json_text_or_null(s->invocation_id));
+	o = json_set(o, "kind", json_text_or_null(s->kind));
+	o = json_set(o, "name", json_text_or_null(s->name));
 	o = json_set(o, "status", json_cstr(status_word(s->status)));
-	o = json_set(o, "reason", text_or_null(s->reason_code));
+	o = json_set(o, "reason", json_text_or_null(s->reason_code));
 	o = json_set(o, "reason_text", reason_json(s, f));
 	o = json_set(o, "error_type", s->status == STATUS_TIMED_OUT ? json_cstr("FlowTimeoutError")
 	    : s->status == STATUS_FAILED ? json_cstr(err_type(ERR_RUN_FAILED)) : json_null());
@@ -434,22 +427,22 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 		: json_null());
 	o = json_set(o, "done", json_int(done_of(s, f)));
 	o = json_set(o, "total", json_int(s->total));
-	o = json_set(o, "created_at", time_or_null(s->created_at));
-	o = json_set(o, "started_at", time_or_null(s->started_at));
-	o = json_set(o, "ended_at", time_or_null(s->ended_at));
+	o = json_set(o, "created_at", view_time(s->created_at));
+	o = json_set(o, "started_at", view_time(s->started_at));
+	o = json_set(o, "ended_at", view_time(s->ended_at));
 	o = json_set(o, "duration", duration_json(s));
 	o = json_set(o, "worker_pid", f->worker_pid > 0 ? json_int(f->worker_pid) : json_null());
 	o = json_set(o, "running_operations", json_int(f->survivors));
 	o = json_set(o, "growth", copy_or_null(json_get(s->metadata, "growth")));
-	o = json_set(o, "resumed_from", text_or_null(s->resumed_from_run));
+	o = json_set(o, "resumed_from", json_text_or_null(s->resumed_from_run));
 	o = json_set(o, "forked_from", copy_or_null(json_get(s->metadata, "forked_from")));
-	o = json_set(o, "resumed_as", text_or_null(s->resumed_as_run));
+	o = json_set(o, "resumed_as", json_text_or_null(s->resumed_as_run));
 	o = json_set(o, "resumable", json_bool(resumable));
 	o = json_set(o, "restarting", json_bool(session_is_restarting(s)));
 	o = json_set(o, "restarts_done", json_int(s->restarts_done));
 	o = json_set(o, "restarts_left", json_int(s->restarts_left));
-	o = json_set(o, "queue", text_or_null(s->queue));
-	o = json_set(o, "unique", text_or_null(s->unique_key));
+	o = json_set(o, "queue", json_text_or_null(s->queue));
+	o = json_set(o, "unique", json_text_or_null(s->unique_key));
 	o = json_set(o, "answer_command", answer_command(v, s));
 	o = json_set(o, "resume_command", resumable || f->no_worker || s->status == STATUS_PAUSED
 		? resume_command(v, s, f)
@@ -490,13 +483,7 @@ view_run_brief(const struct view *v, const struct session *s, struct err *e)
 bool
 view_lacks_worker(const struct json *run)
 {
-	struct json_iter it = json_iterate(json_get(run, "marks"));
-	const struct json *mark;
-
-	while (json_next(&it, NULL, &mark))
-		if (slice_is(json_text(mark), MARK_NO_WORKER))
-			return true;
-	return false;
+	return json_find(json_get(run, "marks"), NULL, MARK_NO_WORKER) != NULL;
 }
 
 int
@@ -531,12 +518,12 @@ static int
 collect_notice(void *arg, const struct notice *n)
 {
 	struct collect *to = arg;
-	struct json *o = json_set(json_object(), "event", text_or_null(n->event));
+	struct json *o = json_set(json_object(), "event", json_text_or_null(n->event));
 
-	o = json_set(o, "at", time_or_null(n->at));
-	o = json_set(o, "sent_at", time_or_null(n->claimed_at));
-	o = json_set(o, "ended_at", time_or_null(n->ended_at));
-	o = json_set(o, "outcome", text_or_null(n->outcome));
+	o = json_set(o, "at", view_time(n->at));
+	o = json_set(o, "sent_at", view_time(n->claimed_at));
+	o = json_set(o, "ended_at", view_time(n->ended_at));
+	o = json_set(o, "outcome", json_text_or_null(n->outcome));
 	to->array = json_append(to->array, o);
 	return to->array == NULL;
 }
@@ -548,9 +535,9 @@ collect_transition(void *arg, const struct transition *t)
 	struct json *o = json_object();
 
 	o = json_set(o, "status", json_cstr(status_word(t->status)));
-	o = json_set(o, "reason", text_or_null(t->reason_code));
-	o = json_set(o, "reason_text", text_or_null(t->reason));
-	o = json_set(o, "at", time_or_null(t->at));
+	o = json_set(o, "reason", json_text_or_null(t->reason_code));
+	o = json_set(o, "reason_text", json_text_or_null(t->reason));
+	o = json_set(o, "at", view_time(t->at));
 	to->array = json_append(to->array, o);
 	return to->array == NULL;
 }
@@ -566,7 +553,7 @@ checkpoint_json(const struct run_files *f)
 		return json_null();
 	o = json_ref(f->report);
 	if (f->state_error.code != ERR_NONE)
-		o = json_set(o, "message", text_or_null(f->state_error.msg));
+		o = json_set(o, "message", json_text_or_null(f->state_error.msg));
 	return o;
 }
 
@@ -577,9 +564,9 @@ files_json(struct json *o, const struct run_files *f, const struct session *s)
 	o = json_set(o, "checkpoint", checkpoint_json(f));
 	o = json_set(o, "checkpoint_recovery", copy_or_null(f->report));
 	if (f->flow == NULL)
-		o = json_set(o, "flow_error", text_or_null(f->flow_error.msg));
+		o = json_set(o, "flow_error", json_text_or_null(f->flow_error.msg));
 	else
-		o = json_set(o, "prompt", text_or_null(f->flow->prompt));
+		o = json_set(o, "prompt", json_text_or_null(f->flow->prompt));
 	o = json_set(o, "attempts_damaged", json_uint(f->attempts.damaged));
 	o = json_set(o, "problems", json_ref(f->problems));
 	return o;

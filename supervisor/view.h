@@ -70,6 +70,7 @@ struct json *view_carried(const struct run_files *f);
 unsigned view_survivors(const struct attempts *a);
 /* Appends `text` so that a shell reads it back as one word. */
 void view_shell_word(struct buf *to, const char *text);
+struct json *view_time(double at); /* null for 0: not known */
 /* Seconds since a process with this start time began. */
 double view_process_age(uint64_t start_ticks);
 

@@ -132,15 +132,8 @@ nothing_is_withheld(const struct run_files *f, const struct session *s)
 static bool
 waits_for_approval(const struct session *s, const char *id)
 {
-	struct json_iter it = json_iterate(json_get(s->metadata, "waiting"));
-	const struct json *one;
-
-	if (s->status != STATUS_RUNNING && s->status != STATUS_PAUSED)
-		return false;
-	while (json_next(&it, NULL, &one))
-		if (slice_is(json_text(json_get(one, "op")), id))
-			return true;
-	return false;
+	return (s->status == STATUS_RUNNING || s->status == STATUS_PAUSED) &&
+	    json_find(json_get(s->metadata, "waiting"), "op", id) != NULL;
 }
 
 static enum op_state

@@ -25,13 +25,7 @@ withheld_is(const char *entry)
 bool
 withheld_has(const struct json *names, const char *name)
 {
-	struct json_iter it = json_iterate(names);
-	const struct json *one;
-
-	while (json_next(&it, NULL, &one))
-		if (slice_is(json_text(one), name))
-			return true;
-	return false;
+	return json_find(names, NULL, name) != NULL;
 }
 
 struct json *

@@ -523,18 +523,6 @@ check_artifact(const struct worker *w, const char *id, const char *path, struct 
 	return rc;
 }
 
-static bool
-holds(const struct json *array, const char *text)
-{
-	struct json_iter it = json_iterate(array);
-	const struct json *one;
-
-	while (json_next(&it, NULL, &one))
-		if (slice_is(json_text(one), text))
-			return true;
-	return false;
-}
-
 static int
 add_artifact(struct attempt_run *a, struct link *l, const char *path, const struct json *value,
     struct err *e)
@@ -575,7 +563,7 @@ do_artifact(struct attempt_run *a, struct link *l, const char *verb, const struc
 		return err_set(e, ERR_REFUSED, "an artifact lies in the directory FLOWSUP_ARTIFACTS");
 	if (check_artifact(a->w, id, path, e) != 0)
 		return -1;
-	if (was_taken(m, value) || holds(m->artifacts, path)) {
+	if (was_taken(m, value) || json_find(m->artifacts, NULL, path) != NULL) {
 		link_answer(l, NULL, -1);
 		return 0;
 	}

@@ -71,19 +71,6 @@ without_marks(char *const *envp)
 	return list;
 }
 
-static char **
-word_list(const struct provider_words *words)
-{
-	char **list = calloc(words->count + 1, sizeof(*list)), *at = words->text.data;
-	size_t i;
-
-	for (i = 0; list != NULL && i < words->count; i++) {
-		list[i] = at;
-		at += strlen(at) + 1;
-	}
-	return list;
-}
-
 static int
 start(struct helper *h, const struct given *given, char **argv, char **envp, struct err *e)
 {
@@ -110,7 +97,7 @@ int
 helper_start(struct helper *h, struct worker *w, uint32_t i, const struct provider_words *words,
     helper_done *done, void *arg, struct err *e)
 {
-	char **argv = word_list(words), **envp = NULL;
+	char **argv = provider_words_list(words), **envp = NULL;
 	struct given given;
 	int rc = -1;
 

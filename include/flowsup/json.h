@@ -55,6 +55,7 @@ struct json *json_cstr(const char *text);
 struct json *json_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Any bytes: what is not UTF-8 becomes U+FFFD, and *replaced (may be NULL) says whether. */
 struct json *json_string_lossy(struct slice bytes, bool *replaced);
+struct json *json_text_or_null(const char *text); /* lossy; null for NULL and "" */
 struct json *json_array(void);
 struct json *json_object(void);
 
@@ -79,6 +80,8 @@ size_t json_length(const struct json *v);
 const struct json *json_at(const struct json *array, size_t index);
 const struct json *json_get(const struct json *object, const char *name);
 const struct json *json_getn(const struct json *object, struct slice name);
+/* The first element that is this text, or with `name` whose member of that name is it. O(n). */
+const struct json *json_find(const struct json *array, const char *name, const char *text);
 
 /* Members in insertion order, elements in order. it is valid while the container is held. */
 struct json_iter {

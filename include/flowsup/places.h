@@ -2,6 +2,8 @@
 #ifndef FLOWSUP_PLACES_H
 #define FLOWSUP_PLACES_H
 
+#include <stddef.h>
+
 #include "flowsup/err.h"
 
 /*
@@ -13,6 +15,10 @@ int place_config(char *const *envp, const char *name, char **out, struct err *e)
 /* NAME in the directory of installed data, found from where the running program stands, in a build
  * tree as in an installed one. *out is malloc'ed. */
 int place_data(const char *name, char **out, struct err *e);
+
+/* Length of a file's name before one of these endings (the last is NULL); 0: it has none, nothing stands
+ * before it, or the file is hidden. */
+size_t place_stem(const char *file, const char *const *endings);
 
 /* The home directory where HOME has the value `named` (NULL: it is not set): the account's when that is
  * no absolute path. Borrowed until the next call; NULL when there is none. */

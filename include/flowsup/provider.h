@@ -155,6 +155,8 @@ struct provider_words {
 /* ERR_LIMIT for a word that the kernel would not take; ERR_DOCUMENT for a place without a value. */
 int provider_words(const struct provider *p, const struct json *argv,
     const struct provider_values *values, struct provider_words *out, struct err *e);
+/* As an argv with NULL at its end, which points into w; to be freed. NULL: no memory. */
+char **provider_words_list(const struct provider_words *w);
 void provider_words_clear(struct provider_words *w);
 /* Whether an argv (NULL: none) holds a place. */
 bool provider_argv_has(const struct json *argv, enum provider_place wanted);

@@ -320,10 +320,39 @@ add_node_label(const struct drawing *d, bool dot, size_t op)
 	}
 }
 
+/* The condition without its first blank; empty for "completed". */
 static void
-draw_dot_edges(const struct drawing *d, size_t op)
+draw_dot_edge(const struct drawing *d, const struct flow_edge *edge, size_t to, struct slice condition)
 {
 	static const char *const styles[] = {"solid", "dashed", "dotted"};
+
+	buf_printf(d->to, "\tn%u -> n%zu", edge->op, to);
+	if (condition.len > 0) {
+		buf_printf(d->to, " [style=%s, label=\"", styles[edge->on]);
+		add_quoted(d, true, condition);
+		buf_puts(d->to, "\"]");
+	}
+	buf_puts(d->to, ";\n");
+}
+
+static void
+draw_mermaid_edge(const struct drawing *d, const struct flow_edge *edge, size_t to, struct slice condition)
+{
+	static const char *const arrows[] = {"-->", "-.->", "==>"};
+
+	buf_printf(d->to, "    n%u %s", edge->op, arrows[edge->on]);
+	if (condition.len > 0) {
+		buf_puts(d->to, "|\"");
+		add_quoted(d, false, condition);
+		buf_puts(d->to, "\"|");
+	}
+	buf_printf(d->to, " n%zu\n", to);
+}
+
+static void
+draw_edges(const struct drawing *d, size_t op,
+    void (*draw_edge)(const struct drawing *, const struct flow_edge *, size_t, struct slice))
+{
 	struct buf text = {0};
 	uint32_t i;
 
@@ -332,13 +361,8 @@ draw_dot_edges(const struct drawing *d, size_t op)
 
 		buf_reset(&text);
 		draw_condition(edge, &text);
-		buf_printf(d->to, "\tn%u -> n%zu", edge->op, op);
-		if (text.len > 0) {
-			buf_printf(d->to, " [style=%s, label=\"", styles[edge->on]);
-			add_quoted(d, true, (struct slice){text.data + 1, text.len - 1});
-			buf_puts(d->to, "\"]");
-		}
-		buf_puts(d->to, ";\n");
+		draw_edge(d, edge, op,
+		    text.len > 0 ? (struct slice){text.data + 1, text.len - 1} : (struct slice){"", 0});
 	}
 	buf_clear(&text);
 }
@@ -370,31 +394,8 @@ draw_dot(const struct drawing *d)
 		buf_printf(d->to, "\"%s];\n", dot_style(d->f, (uint32_t)i));
 	}
 	for (i = 0; i < d->f->nops; i++)
-		draw_dot_edges(d, i);
+		draw_edges(d, i, draw_dot_edge);
 	buf_puts(d->to, "}\n");
-}
-
-static void
-draw_mermaid_edges(const struct drawing *d, size_t op)
-{
-	static const char *const arrows[] = {"-->", "-.->", "==>"};
-	struct buf text = {0};
-	uint32_t i;
-
-	for (i = 0; i < d->f->ops[op].nneeds; i++) {
-		const struct flow_edge *edge = &d->f->ops[op].needs[i];
-
-		buf_reset(&text);
-		draw_condition(edge, &text);
-		buf_printf(d->to, "    n%u %s", edge->op, arrows[edge->on]);
-		if (text.len > 0) {
-			buf_puts(d->to, "|\"");
-			add_quoted(d, false, (struct slice){text.data + 1, text.len - 1});
-			buf_puts(d->to, "\"|");
-		}
-		buf_printf(d->to, " n%zu\n", op);
-	}
-	buf_clear(&text);
 }
 
 static void
@@ -413,7 +414,7 @@ draw_mermaid(const struct drawing *d)
 		buf_printf(d->to, "\"%s\n", brackets[grown == NULL ? 0 : 1 + grown->kind][1]);
 	}
 	for (i = 0; i < d->f->nops; i++)
-		draw_mermaid_edges(d, i);
+		draw_edges(d, i, draw_mermaid_edge);
 }
 
 void

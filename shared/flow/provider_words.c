@@ -1,4 +1,6 @@
 /* From templates to the words of a command. */
+#include <stdlib.h>
+
 #include "provider_private.h"
 
 const char *const place_words[PLACE_COUNT] = {
@@ -139,6 +141,19 @@ provider_words(const struct provider *p, const struct json *argv,
 		}
 	}
 	return 0;
+}
+
+char **
+provider_words_list(const struct provider_words *w)
+{
+	char **list = calloc(w->count + 1, sizeof(*list)), *at = w->text.data;
+	size_t i;
+
+	for (i = 0; list != NULL && i < w->count; i++) {
+		list[i] = at;
+		at += strlen(at) + 1;
+	}
+	return list;
 }
 
 void

@@ -174,6 +174,18 @@ json_next(struct json_iter *it, struct slice *name, const struct json **value)
 }
 
 const struct json *
+json_find(const struct json *array, const char *name, const char *text)
+{
+	struct json_iter it = json_iterate(array);
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		if (slice_is(json_text(name != NULL ? json_get(one, name) : one), text))
+			return one;
+	return NULL;
+}
+
+const struct json *
 json_iter_name(const struct json_iter *it)
 {
 	const struct leaf *l = it->leaf;

@@ -128,6 +128,12 @@ json_string_lossy(struct slice bytes, bool *replaced)
 	return v;
 }
 
+struct json *
+json_text_or_null(const char *text)
+{
+	return text == NULL || text[0] == '\0' ? json_null() : json_string_lossy(slice_of(text), NULL);
+}
+
 struct slice
 json_text(const struct json *v)
 {

@@ -10,17 +10,23 @@ session_is_restarting(const struct session *s)
 	return s->status == STATUS_CRASHED && s->restarts_left > 0 && s->resumed_as_run[0] == '\0';
 }
 
+/* A statement whose only parameter is an id. */
 static int
-give_up_inside(struct store *s, const char *run_id, const char *why, bool *gave_up, struct err *e)
+run_with_id(struct store *s, enum statement which, const char *id, int *changed, struct err *e)
 {
-	sqlite3_stmt *q = store_statement(s, Q_GIVE_UP, e);
-	int changed = 0;
+	sqlite3_stmt *q = store_statement(s, which, e);
 
 	if (q == NULL)
 		return -1;
-	if (!bind_text(q, 1, run_id))
-		return err_nomem(e);
-	if (store_run(s, q, &changed, e) != 0)
+	return bind_text(q, 1, id) ? store_run(s, q, changed, e) : err_nomem(e);
+}
+
+static int
+give_up_inside(struct store *s, const char *run_id, const char *why, bool *gave_up, struct err *e)
+{
+	int changed = 0;
+
+	if (run_with_id(s, Q_GIVE_UP, run_id, &changed, e) != 0)
 		return -1;
 	*gave_up = changed > 0;
 	if (changed == 0 || why == NULL)
@@ -44,23 +50,13 @@ session_give_up(struct store *s, const char *run_id, const char *why, bool *gave
 static int
 remove_inside(struct store *s, const char *run_id, const struct session *row, struct err *e)
 {
-	sqlite3_stmt *q = store_statement(s, Q_REMOVE, e);
 	int changed = 0;
 
-	if (q == NULL)
-		return -1;
-	if (!bind_text(q, 1, run_id))
-		return err_nomem(e);
-	if (store_run(s, q, &changed, e) != 0)
+	if (run_with_id(s, Q_REMOVE, run_id, &changed, e) != 0)
 		return -1;
 	if (changed == 0)
 		return err_set(e, ERR_REFUSED, "run %s is not at its end", run_id);
-	q = store_statement(s, Q_REMOVE_CALLS, e);
-	if (q == NULL)
-		return -1;
-	if (!bind_text(q, 1, row->invocation_id))
-		return err_nomem(e);
-	return store_run(s, q, NULL, e);
+	return run_with_id(s, Q_REMOVE_CALLS, row->invocation_id, NULL, e);
 }
 
 int

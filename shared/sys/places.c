@@ -22,6 +22,19 @@ places_variable(char *const *envp, const char *name)
 	return NULL;
 }
 
+size_t
+place_stem(const char *file, const char *const *endings)
+{
+	size_t len = strlen(file), n;
+
+	for (; *endings != NULL && file[0] != '.'; endings++) {
+		n = strlen(*endings);
+		if (len > n && strcmp(file + len - n, *endings) == 0)
+			return len - n;
+	}
+	return 0;
+}
+
 const char *
 place_home(const char *named)
 {
