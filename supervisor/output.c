@@ -200,20 +200,25 @@ out_style(const struct output *o, enum out_style s)
 
 /* ---- Width of text ---- */
 
+/* One column, as nearly all text is, without asking the C library. */
+static bool
+is_plain(char c)
+{
+	return c >= ' ' && c < 0x7f;
+}
+
 /* Length in bytes and columns of the character at the start of text; what is no character counts as
  * one byte and one column. */
 static size_t
 next_character(struct slice text, int *columns)
 {
 	mbstate_t state = {0};
-	unsigned char first = (unsigned char)text.data[0];
 	wchar_t wide;
 	size_t len;
 	int w;
 
 	*columns = 1;
-	/* What nearly all text is, without asking the C library. */
-	if (first >= ' ' && first < 0x7f)
+	if (is_plain(text.data[0]))
 		return 1;
 	len = mbrtowc(&wide, text.data, text.len, &state);
 	if (len == (size_t)-1 || len == (size_t)-2 || len == 0)
@@ -227,13 +232,16 @@ int
 text_width(struct slice text)
 {
 	int total = 0, columns;
-	size_t len;
+	size_t at = 0;
 
-	while (text.len > 0 && total < INT_MAX - 2) {
-		len = next_character(text, &columns);
+	while (at < text.len && total < INT_MAX - 2) {
+		if (is_plain(text.data[at])) {
+			at++;
+			total++;
+			continue;
+		}
+		at += next_character((struct slice){text.data + at, text.len - at}, &columns);
 		total += columns;
-		text.data += len;
-		text.len -= len;
 	}
 	return total;
 }

@@ -42,7 +42,7 @@ render_progress(const struct json *o, char to[PROGRESS_TEXT])
 	double total = render_number(o, "total", 0);
 
 	if (total > 0)
-		snprintf(to, PROGRESS_TEXT, "%.0f/%.0f", render_number(o, "done", 0), total);
+		snprintf(to, PROGRESS_TEXT, "%lld/%lld", (long long)render_number(o, "done", 0), (long long)total);
 	else
 		strlcpy(to, "-", PROGRESS_TEXT);
 	return to;
