@@ -93,6 +93,7 @@ struct op {
 	bool never_ran; /* of a replayed one: it was settled without an attempt */
 	bool replay_written; /* ops/<op>.response exists */
 	bool released; /* its outcome counts for those that need it */
+	bool leftover_told; /* since its last start */
 };
 
 const char *op_state_word(enum op_state s);

@@ -315,6 +315,7 @@ spawn_start(struct worker *w, uint32_t i)
 	}
 	op_become(&w->ops[i], OP_PREPARING);
 	a->number = ++w->ops[i].attempts;
+	w->ops[i].leftover_told = false;
 	if (emit_token(a, &e) != 0)
 		spawn_failed(a, CLASS_SPAWN, &e);
 	else if (!messages_claim(a))

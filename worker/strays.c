@@ -159,18 +159,20 @@ stray_link(struct stray *s)
 	w->strays = s;
 }
 
-/* Whether another process of the same attempt was told of before. */
-static bool
-is_told(const struct stray *s, const struct attempt_run *a)
+/* One word for people is enough, whenever the next one is found. */
+static void
+tell(struct worker *w, uint32_t op, pid_t pid)
 {
-	const struct stray *other;
+	bool *told = op != OP_NO_INDEX ? &w->ops[op].leftover_told : &w->hidden_leftover_told;
 
-	if (a != NULL)
-		return a->leftovers > 1;
-	for (other = s->w->strays; other != NULL; other = other->following)
-		if (other != s && other->op == s->op && other->attempt == s->attempt)
-			return true;
-	return false;
+	event_begin(w, "NodeLeftover");
+	if (op != OP_NO_INDEX)
+		event_op(w, op);
+	event_int(w, "pid", pid);
+	if (*told)
+		event_int(w, "again", 1);
+	event_end(w);
+	*told = true;
 }
 
 static int
@@ -206,14 +208,7 @@ stray_new(struct worker *w, const struct proc_stat *st, uint32_t op, unsigned at
 		a->strays++;
 		a->leftovers++;
 	}
-	event_begin(w, "NodeLeftover");
-	if (op != OP_NO_INDEX)
-		event_op(w, op);
-	event_int(w, "pid", st->pid);
-	/* One word for people is enough. */
-	if (is_told(s, a))
-		event_int(w, "again", 1);
-	event_end(w);
+	tell(w, op, st->pid);
 	return 0;
 }
 

@@ -222,6 +222,7 @@ struct worker {
 	unsigned alive;	 /* attempts whose process has not ended */
 	unsigned pinned; /* attempts whose process has ended but is not reaped */
 	bool any_leaves; /* an operation may leave processes behind */
+	bool hidden_leftover_told; /* of one that hides whose it is */
 	struct stray *strays;
 	int64_t sweep_next_ns;
 	struct timer sweep;

@@ -61,15 +61,36 @@ pid_is_gone(void *arg)
 	return proc_stat_read(*(pid_t *)arg, &st, &e) != 0 || proc_stat_is_zombie(&st);
 }
 
+struct pid_file {
+	struct run_fixture *r;
+	const char *name;
+	pid_t pid;
+};
+
+static bool
+has_pid(void *arg)
+{
+	struct pid_file *f = arg;
+	char *text, *end;
+
+	if (faccessat(f->r->dir.fd, f->name, F_OK, 0) != 0)
+		return false;
+	text = run_test_file(f->r, f->name);
+	f->pid = (pid_t)strtol(text, &end, 10);
+	if (*end != '\n')
+		f->pid = 0;
+	free(text);
+	return f->pid > 1;
+}
+
+/* Its operation may have only begun. */
 static pid_t
 pid_in(struct run_fixture *r, const char *file)
 {
-	char *text = run_test_file(r, file);
-	pid_t pid = (pid_t)atol(text);
+	struct pid_file f = {.r = r, .name = file};
 
-	free(text);
-	assert_true(pid > 1);
-	return pid;
+	assert_true(test_wait_for(has_pid, &f));
+	return f.pid;
 }
 
 static bool
@@ -212,6 +233,24 @@ test_hygiene__another_session(void **state)
 	    STATUS_COMPLETED, "run.completed.all");
 	assert_gone(r, "left");
 	assert_int_equal(run_count_events(r, "NodeLeftover", "a"), 1);
+}
+
+/* The second one comes when the first has gone, and its operation is over. */
+static void
+test_hygiene__one_after_the_other_is_told_once(void **state)
+{
+	struct run_fixture *r = *state;
+	size_t told = 0;
+	char *at, *line;
+
+	whole(r, HEAD "  - {id: a, run: 'setsid sh -c \"trap \\\"setsid sleep 1000 & exit\\\" TERM; : > left; "
+		      "while :; do sleep 0.02; done\" & until test -e left; do sleep 0.01; done'}\n",
+	    STATUS_COMPLETED, "run.completed.all");
+	assert_true(run_count_events(r, "NodeLeftover", "a") >= 2);
+	for (line = strtok_r(r->events, "\n", &at); line != NULL; line = strtok_r(NULL, "\n", &at))
+		if (strstr(line, "\"NodeLeftover\"") != NULL && strstr(line, "\"again\":1") == NULL)
+			told++;
+	assert_int_equal(told, 1);
 }
 
 /* Nothing says whose it is but that it has become the worker's child. */
@@ -373,6 +412,7 @@ static const struct CMUnitTest tests[] = {
     T(test_hygiene__leftovers_deaf_to_term_are_killed),
     T(test_hygiene__grandchildren),
     T(test_hygiene__another_session),
+    T(test_hygiene__one_after_the_other_is_told_once),
     T(test_hygiene__another_session_and_no_environment),
     T(test_hygiene__another_session_of_a_leaving_operation),
     T(test_hygiene__a_helper_of_a_running_operation_is_let_alone),
