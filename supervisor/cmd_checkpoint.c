@@ -615,12 +615,13 @@ run_migrate(struct cli *c, struct err *e)
 static int
 take_lock(const struct source *s, int *lock_fd, struct err *e)
 {
+	bool lives = s->is_run && !status_is_terminal(s->target.session.status);
 	struct stat st;
 
 	*lock_fd = -1;
 	if (fstatat(s->fd, RUN_LOCK, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
 		return 0;
-	*lock_fd = run_lock_take(s->fd, 0, e);
+	*lock_fd = run_lock_take(s->fd, lives ? 0 : RUN_LOCK_OVER_MS, e);
 	if (*lock_fd >= 0)
 		return 0;
 	if (e->code == ERR_BUSY) {

@@ -142,7 +142,7 @@ hold(struct resuming *r, struct err *e)
 {
 	if (cli_flag(r->c, "dry-run"))
 		return 0;
-	r->lock_fd = run_lock_take(r->run_fd, RESUME_LOCK_MS, e);
+	r->lock_fd = run_lock_take(r->run_fd, RUN_LOCK_OVER_MS, e);
 	if (r->lock_fd >= 0)
 		return 0;
 	if (e->code != ERR_BUSY)

@@ -97,7 +97,7 @@ take_lock(struct resuming *r, struct err *e)
 	unsigned i;
 
 	for (i = 0; i < LOCK_TRIES; i++) {
-		r->lock_fd = run_lock_take(r->run_fd, RESUME_LOCK_MS, &why);
+		r->lock_fd = run_lock_take(r->run_fd, RUN_LOCK_OVER_MS, &why);
 		if (target_reload(r->t, e) != 0)
 			return -1;
 		if (r->t->session.resumed_as_run[0] != '\0')
@@ -325,7 +325,7 @@ store_death(struct resuming *r, struct err *e)
 	}
 	if (status_is_terminal(r->t->session.status))
 		return 0;
-	r->lock_fd = run_lock_take(r->run_fd, RESUME_LOCK_MS, e);
+	r->lock_fd = run_lock_take(r->run_fd, RUN_LOCK_OVER_MS, e);
 	if (r->lock_fd < 0)
 		return -1;
 	if (session_transition(r->t->store, r->t->session.run_id, STATUS_CRASHED,

@@ -159,7 +159,7 @@ gc_remove(const struct home *h, struct store *s, const char *run_id, const char 
 		return -1;
 	if (run_fd >= 0) {
 		err_clear(e);
-		lock = run_lock_take(run_fd, 0, e);
+		lock = run_lock_take(run_fd, RUN_LOCK_OVER_MS, e);
 		if (lock < 0 && e->code == ERR_BUSY) {
 			*why = "it is locked";
 			rc = 1;

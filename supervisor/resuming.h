@@ -19,8 +19,6 @@
 #include "resume.h"
 #include "target.h"
 
-enum { RESUME_LOCK_MS = 1000 }; /* a child between vfork and exec may still hold a dead worker's lock */
-
 struct resuming {
 	struct cli *c;
 	struct target *t;

@@ -134,6 +134,8 @@ int environ_read(int run_fd, char **block, char ***envp, struct err *e);
  * ERR_IDENTITY when the name leads elsewhere.
  */
 int run_lock_take(int run_fd, int wait_ms, struct err *e);
+/* For a run at its end, whose worker may be about to leave, or dead with such a child. */
+enum { RUN_LOCK_OVER_MS = 1000 };
 /* Whether somebody holds it, without taking it. */
 int run_lock_held(int run_fd, bool *held, struct err *e);
 /* The same for the supervisor's lock of a home. */

@@ -71,6 +71,32 @@ exits "and it still verifies" 0 "$FLOWSUP" checkpoint verify "$run"
 equal "with the same state" "$(sed 's/"generation":"[0-9a-f]*",//' "$T/a")" \
 	"$(sed 's/"generation":"[0-9a-f]*",//' "$T/b")"
 
+# A worker that has ended its run holds the lock for a moment more.
+if command -v python3 >/dev/null; then
+	cat >"$T/hold.py" <<'P'
+import fcntl, os, struct, subprocess, sys, time
+lock = os.open(sys.argv[1], os.O_RDWR)
+def move(kind):
+    fcntl.fcntl(lock, 37, struct.pack("hhqqi4x", kind, 0, 0, 0, 0)) # F_OFD_SETLK
+def looks(pid):
+    try:
+        return any(os.path.samefile("/proc/%d/fd/%s" % (pid, fd), sys.argv[1]) for fd in os.listdir("/proc/%d/fd" % pid))
+    except OSError:
+        return False
+for _ in range(20): # it may be looked away from for longer than it waits
+    move(fcntl.F_WRLCK)
+    p = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while p.poll() is None and not looks(p.pid): time.sleep(0.005)
+    move(fcntl.F_UNLCK)
+    if p.wait() == 0: sys.exit(0)
+sys.exit(1)
+P
+	exits "compact waits for a worker that is about to leave" 0 \
+		python3 "$T/hold.py" "$dir/worker.lock" "$FLOWSUP" checkpoint compact "$run"
+else
+	skip "python3 is not installed"
+fi
+
 exits "export writes version 2" 0 "$FLOWSUP" checkpoint export "$run" "$T/v2" --checkpoint-format 2
 matches "which says so" '^\{"version":2,' "$(head -c 20 "$T/v2/checkpoint.json")"
 check "and has no journal" [ ! -e "$T/v2/checkpoint.json.journal" ]
