@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The process that is known ignores signals; the one that works is its child. The group is ended.
 . "$(dirname "$0")/lib_agent.sh"
-flow '  - {id: a, assignee: agent, instruction: deaf, timeout: 2s}'
+flow '  - {id: a, assignee: agent, instruction: deaf, timeout: 5s}'
 check "the flow ends" run_flow
 equal "it has failed" failed "$(run_status "$RUN")"
 matches "by its time limit" '"class":"timeout"' "$(entry a)"

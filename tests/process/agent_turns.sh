@@ -74,19 +74,19 @@ begin
 : >"$AGENT/go"
 wait_until ended
 equal "after a stop nothing follows" cancelled "$(run_status "$RUN")"
-matches "what was not claimed is rejected" "^rejected: run reached terminal status" "$(row 'too late')"
+matches_soon "what was not claimed is rejected" "^rejected: run reached terminal status" row 'too late'
 matches "the turn's outcome stands" '"status":"completed","response":"turns: slow two' "$(entry a)"
 one 'half three' 'timeout: 30s, '
 run_flow
 equal "a turn that fails is not followed" failed "$(run_status "$RUN")"
 # The first turn needs more than the limit leaves for a second.
 own_provider -e 's/"jsonl"/"jsonl"/'
-one 'slow four' 'timeout: 2s, '
+one 'slow four' 'timeout: 6s, '
 begin
 "$FLOWSUP" msg "$RUN" 'slow reply' 2>/dev/null
 wait_until ended
 equal "a turn that is cut off by the limit has failed" failed "$(run_status "$RUN")"
-matches "the message was not claimed" "^rejected: run reached terminal status" "$(row 'slow reply')"
+matches_soon "the message was not claimed" "^rejected: run reached terminal status" row 'slow reply'
 
 # ---- The worker dies in the second turn ----
 cat >"$T/second.sed" <<'S'
@@ -99,9 +99,9 @@ begin
 "$FLOWSUP" msg "$RUN" 'survives' 2>/dev/null
 : >"$AGENT/go"
 check "the second turn runs" wait_until [ -e "$AGENT/slow-second" ]
-equal "the message is applied" applied "$(row survives)"
+equal_soon "the message is applied" applied row survives
 op_state() { "$FLOWSUP" show "$RUN" --json | grep -oE '"id":"a","state":"[a-z]+"' | cut -d'"' -f8; }
-equal "show says that it runs" running "$(op_state)"
+equal_soon "show says that it runs" running op_state
 "$FLOWSUP" msg "$RUN" 'goes over' 2>/dev/null
 # A base holds it: the message came with it.
 matches "the first turn's outcome is durable" '"status":"completed","response":"turns: slow five\|"' "$(cat "$(run_dir)/checkpoint.json")"

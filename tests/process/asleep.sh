@@ -51,7 +51,7 @@ if command -v sqlite3 >/dev/null; then
 	database "INSERT INTO session_controls(id, session_id, verb, created_at)
 		SELECT 'unannounced', id, 'pause', 1 FROM sessions WHERE run_id = '$id'"
 	check "a control that nobody announced is applied" wait_until applied
-	check "by one of the next ticks" [ $(($(beats) - from)) -le 10 ]
+	check "by one of the next ticks" [ $(($(beats) - from)) -le 20 ]
 	check "and counts" wait_until status_is "$id" paused
 else
 	skip "sqlite3 is not installed"

@@ -187,7 +187,9 @@ done | grep -c 'waits for approval')"
 
 
 # ---- A deadline ----
-"$FLOWSUP" start --wait --timeout 300ms --chain 'sleep 1' 'echo never' >id 2>lines
+# Under way when admission closes, and over when it has.
+late="until grep -q DeadlineClosed \"\$FLOWSUP_HOME/runs/\$FLOWSUP_RUN_ID/events.jsonl\"; do sleep 0.02; done"
+"$FLOWSUP" start --wait --timeout 3s --chain "$late" 'echo never' >id 2>lines
 equal "a deadline: exit 124" 124 $?
 matches "what was left out has not begun" "chain.1 was not started" "$(cat lines)"
 matches "as show says" "chain.1 +pending +not started" "$("$FLOWSUP" show "$(cat id)")"

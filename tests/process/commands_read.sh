@@ -281,8 +281,12 @@ done
 matches "colour on a terminal" $'\033\\[3' "$(on_terminal 80 "$FLOWSUP" list)"
 equal "none with NO_COLOR" "" "$(on_terminal 80 env NO_COLOR=1 "$FLOWSUP" list | grep $'\033')"
 equal "none in a pipe" "" "$(env -u NO_COLOR TERM=xterm "$FLOWSUP" list | grep $'\033')"
-matches "a display on a terminal" $'\033\\[[0-9]+A' \
-	"$(on_terminal 80 "$FLOWSUP" start --wait -- sleep 1)"
+env -u NO_COLOR TERM=xterm LC_ALL=C.UTF-8 script -qec \
+	"$(printf '%q ' "$FLOWSUP" start --wait -- sh -c 'until [ -e drawn ]; do sleep 0.02; done')" /dev/null </dev/null >screen &
+drawing=$!
+matches_soon "a display on a terminal" $'\033\\[[0-9]+A' cat screen
+touch drawn
+wait $drawing
 equal "no drawing with NO_COLOR" "" \
 	"$(on_terminal 80 env NO_COLOR=1 "$FLOWSUP" start --wait -- true | grep $'\033')"
 "$FLOWSUP" start --name $'a\n\033[31mb' -- true >/dev/null

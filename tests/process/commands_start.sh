@@ -144,12 +144,13 @@ matches "the id alone is printed, and nobody keeps the pipe" '^[0-9]{8}T[0-9]{6}
 "$FLOWSUP" start -- true | head -c1 >/dev/null
 equal "start | head -c1 is no error" "0 0" "${PIPESTATUS[*]}"
 equal "standard input closed" 0 "$("$FLOWSUP" start --wait -- cat <&- >/dev/null 2>&1; echo $?)"
-before=$("$FLOWSUP" list -n 0 | count)
+rows() { "$FLOWSUP" list --json -n 100000 | wc -l; }
+before=$(rows)
 equal "all three closed: the id would be lost, nothing is started" 78 \
 	"$("$FLOWSUP" start -- true <&- >&- 2>&-; echo $?)"
 matches "standard output closed: said, with what to do" "standard output is closed.*hint:.*>/dev/null" \
 	"$({ "$FLOWSUP" start -- true 2>&1 >&-; } | tr '\n' ' ')"
-equal "nothing was made" "$before" "$("$FLOWSUP" list -n 0 | count)"
+equal "nothing was made" "$before" "$(rows)"
 equal "standard input and error closed" 0 "$("$FLOWSUP" start -- true <&- >/dev/null 2>&-; echo $?)"
 for words in "start -" "start --each true" "start --foreground -" "check -" "graph -" "msg $id -"; do
 	# shellcheck disable=SC2086 # words are meant
@@ -182,14 +183,13 @@ equal "operations do not ignore that signal" 0 \
 	"$((0x$(output_of -- sed -n 's/^SigIgn:[[:space:]]*//p' /proc/self/status) >> 24 & 1))"
 
 # ---- Interrupted: nothing is made, or the run is named ----
-rows() { "$FLOWSUP" list --json -n 100000 | wc -l; }
 more_rows() { [ "$(rows)" -gt "$before" ]; }
 printf 'plan: [{id: a, run: exit 3}]\n' >fails.yaml
 "$FLOWSUP" start --wait fails.yaml >failed.TERM 2>/dev/null
 "$FLOWSUP" start --wait fails.yaml >failed.HUP 2>/dev/null
 pid=$(supervisor_pid)
 # Nobody answers: who made a run is busy with that.
-kill -STOP "$pid"
+stop_still "$pid"
 for signal in TERM HUP; do
 	failed=$(cat failed.$signal)
 	for words in "start fails.yaml" "rerun $failed" "fork $failed --from a" "resume --retry-failed $failed"; do
@@ -232,7 +232,8 @@ FLOWSUP_HOME=$T/two
 for i in 1 2 3; do "$FLOWSUP" start -- true >"id.$i" & done
 wait
 check "all three are there and end" "$FLOWSUP" wait --timeout 60s $(cat id.1 id.2 id.3)
-equal "below one supervisor" 1 "$(supervisors | count)"
+one_supervisor() { supervisors | count; }
+equal_soon "below one supervisor" 1 one_supervisor
 
 # ---- A database that somebody keeps for himself ----
 if [ -x /usr/bin/python3 ]; then

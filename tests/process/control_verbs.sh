@@ -97,7 +97,7 @@ equal "the outcome is an object, and the rejection an error of its type" "2 1" \
 matches "with state and result" '"state":"rejected".*"result":"rejected:no-pending-ops' "$(tail -1 "$T/out")"
 "$FLOWSUP" ctl resume "$id" --wait --json >"$T/out" 2>"$T/err"
 equal "of what was applied too" "0 1" "$? $(tail -1 "$T/out" | grep -c '"state":"applied".*"result":"applied"')"
-kill -STOP "$worker"
+stop_still "$worker"
 "$FLOWSUP" pause "$id" --wait=1 2>"$T/err"
 equal "--wait=1: not in that time" 3 $?
 matches "which is said" "control [0-9a-f]{8}: queued; nothing more is known in that time" "$(cat "$T/err")"
@@ -310,7 +310,7 @@ Y
 )
 wait_until started "$f" s
 f_worker=$(worker_pid "$f")
-kill -STOP "$f_worker"
+stop_still "$f_worker"
 "$FLOWSUP" msg "$f" "goes over" --wait 2>"$T/follow" &
 follower=$!
 check "it is queued" wait_until eval '"$FLOWSUP" ctl status "$f" --json | grep -q "\"state\":\"queued\""'
@@ -324,7 +324,7 @@ equal "which is that of the row" 0 $?
 matches "and is told where it went" "goes on with run $g, which resumed $f.*: applied" "$(xargs <"$T/follow")"
 
 # ---- What a dead worker has claimed ----
-kill -STOP "$(worker_pid "$g")"
+stop_still "$(worker_pid "$g")"
 "$FLOWSUP" msg "$g" "claimed, then dead" --wait 2>"$T/follow" &
 follower=$!
 check "it is queued for the second run" wait_until eval '"$FLOWSUP" ctl status "$g" --json | grep -q "then dead"'
@@ -337,8 +337,8 @@ equal "that neither is known" 3 $?
 matches "with the command that closes it" "worker of run $g died.*hint: flowsup ctl resolve [0-9a-f]{8} --as" "$(xargs <"$T/follow")"
 lost=$(sql "SELECT id FROM session_controls WHERE payload LIKE '%then dead%'")
 closes="flowsup ctl resolve ${lost:0:8} --as abandoned   # or: --as applied"
-matches "waiting lists it, with the command that closes it" "\"run\":\"$g\".*\"for\":\"resolve\".*\"command\":\"$closes\"" \
-	"$("$FLOWSUP" waiting --json)"
+matches_soon "waiting lists it, with the command that closes it" \
+	"\"run\":\"$g\".*\"for\":\"resolve\".*\"command\":\"$closes\"" "$FLOWSUP" waiting --json
 check "it crashes" wait_until status_is "$g" crashed
 matches "resume -n tells of it" "control ${lost:0:8} \(message\): run $g had claimed it; .*hint: $closes" \
 	"$("$FLOWSUP" resume -n "$g" 2>&1 | tr '\n' ' ')"
@@ -355,7 +355,7 @@ equal "once it is closed nothing is said of it" 0 "$({ "$FLOWSUP" waiting --json
 rm -f "$T/stays"
 
 # ---- What waits when the job ends otherwise ----
-kill -STOP "$(worker_pid "$w")"
+stop_still "$(worker_pid "$w")"
 id=$w
 c=$(queue pause "$w")
 kill -KILL "$(worker_pid "$w")"

@@ -17,6 +17,8 @@ done_is() { [ "$(run_fact "$1" "done")" = "$2" ]; }
 crash_with() { # SAVED: a run whose row says 3 and whose checkpoint keeps SAVED outcomes -> $id
 	local worker journal
 	id=$("$FLOWSUP" start flow.yaml)
+	# It is started when the outcomes before it are saved.
+	wait_until grep -q '"kind":"start","op":"long"' "$FLOWSUP_HOME/runs/$id/attempts.log"
 	wait_until done_is "$id" 3 && wait_until worker_is_ready "$id"
 	worker=$(worker_pid "$id")
 	# Nobody sees the death before the journal is short.
@@ -52,7 +54,7 @@ for id in $("$FLOWSUP" list --status crashed --json | sed -nE 's/^\{"id":"([^"]*
 done
 live=$("$FLOWSUP" start -- sleep 600)
 wait_until worker_is_ready "$live"
-matches "what is done of it, though nothing of it has ended" "^$live.* 0/1$" \
-	"$("$FLOWSUP" supervisor status | tail -1)"
-matches "one run of a supervisor" ", 1 run$" "$("$FLOWSUP" supervisor status | head -1)"
+told() { "$FLOWSUP" supervisor status | "$@"; }
+matches_soon "what is done of it, though nothing of it has ended" "^$live.* 0/1$" told tail -1
+matches_soon "one run of a supervisor" ", 1 run$" told head -1
 plan

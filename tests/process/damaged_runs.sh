@@ -41,12 +41,12 @@ kill -KILL "$(supervisors)" 2>/dev/null
 run_command wait --timeout 500ms "$id"
 equal "the next supervisor does not take a live worker for dead" 3 $status
 check "it lives" alive "$worker"
-check "and is known by its command line" logged "run $id: adopted its worker $worker"
+check "and is known by its command line" wait_until logged "run $id: adopted its worker $worker"
 session=$(run_fact "$id" session_id)
 run_command kill "$id"
 equal "kill ends it" 0 $status
-check "the worker has ended" gone "$worker"
-check "and its operation" no_sleepers "$session"
+check "the worker has ended" wait_until gone "$worker"
+check "and its operation" wait_until no_sleepers "$session"
 equal "the row says so" cancelled "$(run_status "$id")"
 run_command kill "$id"
 equal "once more: nothing to do" 0 $status
@@ -71,7 +71,7 @@ matches "list offers no resume of it" "crashed \(no directory\)" "$("$FLOWSUP" l
 equal "not in JSON either" false "$(run_fact "$id" resumable)"
 session=$(run_fact "$id" session_id)
 run_command kill "$id"
-check "kill finds what it left by its marks" no_sleepers "$session"
+check "kill finds what it left by its marks" wait_until no_sleepers "$session"
 
 # ---- Files of a dead run ----
 damage() { # how file run
@@ -127,5 +127,5 @@ start_long
 damage missing worker.lock "$id"
 run_command kill "$id"
 equal "kill of a live run without lock" 0 $status
-check "ends its worker" gone "$worker"
+check "ends its worker" wait_until gone "$worker"
 plan

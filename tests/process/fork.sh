@@ -117,6 +117,7 @@ cat >slow.json <<-'END'
 END
 run=$("$FLOWSUP" start slow.json)
 wait_until has_line slow
+wait_until status_is "$run" running
 out=$("$FLOWSUP" fork "$run" --from slow 2>&1)
 equal "a run that goes on is not forked" 4 $?
 matches "which is said" "is running: only a run that is at its end" "$out"

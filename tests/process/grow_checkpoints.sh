@@ -46,7 +46,7 @@ for n in $(seq 20); do
 	wait_until ended
 	inspect >"$T/seen" || break
 	[ "$(run_status "$RUN")" = timed_out ] || break
-	RUN=$("$FLOWSUP" resume "$RUN" 2>"$T/resume.err") || break
+	RUN=$("$FLOWSUP" resume "$RUN" --timeout $((250 + n * n * 10))ms 2>"$T/resume.err") || break
 done
 equal "a run with a deadline completes in the end, and each state was right" "completed" "$(run_status "$RUN")"
 note "after $n runs; $(cat "$T/seen")"

@@ -108,6 +108,16 @@ gone() {
 }
 alive() { ! gone "$1"; }
 
+all_stopped() { ! sed 's/.*) //' "/proc/$1"/task/*/stat | grep -qv '^T'; }
+# stop_still PID: SIGSTOP, but not in the middle of a change to the database, which would keep everybody out.
+stop_still() {
+	while :; do
+		kill -STOP "$1" && wait_until all_stopped "$1" || return
+		grep -qE "POSIX +ADVISORY +WRITE $1 " /proc/locks || return 0
+		kill -CONT "$1"
+	done
+}
+
 # Processes whose environment names a home below $T.
 # The tools of the pipeline that asks are none.
 ours() {

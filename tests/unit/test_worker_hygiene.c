@@ -366,7 +366,7 @@ test_hygiene__silence(void **state)
 		 "  - {id: quiet, silence: 300ms, run: 'sleep 1000'}\n"
 		 "  - {id: talks, silence: 2s, run: 'until test -e go; do echo x; done'}\n"
 		 "  - {id: works, silence: 2s, run: 'until test -e go; do :; done'}\n"
-		 "  - {id: told, silence: {after: 200ms, do: notify}, run: 'mkfifo told; read x < told'}\n"
+		 "  - {id: told, silence: {after: 1s, do: notify}, run: 'mkfifo told; read x < told'}\n"
 		 "  - {id: last, silence: {after: 3s, do: notify}, run: 'mkfifo last; read x < last'}\n"
 		 "  - {id: free, needs: [{op: quiet, on: failure}], run: 'until test -e go; do "
 		 "sleep 0.05; done; echo > told; echo > last'}\n");
