@@ -120,18 +120,21 @@ fi
 tm() { tmux -f /dev/null -S "$T/tmux" "$@"; }
 screen() { tm capture-pane -p -t z; }
 shows() { screen | grep -qE -- "$1"; }
-prompt() { screen | grep -v '^ *$' | tail -n 1 | grep -qE '^> *$'; }
+# The line editor waits: above the line stands the number that the shell was given last.
+prompt() { [ "$(screen | grep -v '^ *$' | tail -n 2 | sed 's/ *$//' | paste -sd' ')" = "$number >" ]; }
 # try TEXT REGEX: TEXT and a tab, until the screen shows it.
 try() {
+	number=$((number + 1))
 	tm send-keys -t z C-u
-	tm send-keys -t z -l clear
+	tm send-keys -t z -l "clear; n=$number"
 	tm send-keys -t z Enter
 	wait_until prompt && tm send-keys -t z -l "$1" && tm send-keys -t z Tab && wait_until shows "$2"
 }
 # all_in SHELL COMMAND RCFILE: the shell, begun by a command, reads that file first.
 all_in() {
 	tm new-session -d -s z -x 150 -y 40 "exec $2"
-	tm send-keys -t z -l "source ./$3; clear"
+	number=0
+	tm send-keys -t z -l "source ./$3; clear; n=0"
 	tm send-keys -t z Enter
 	wait_until prompt
 	check "$1: a command" try 'flowsup resu' '^> flowsup resume *$'
@@ -160,11 +163,11 @@ if command -v tmux >/dev/null; then
 	# Else the server leaves with the first shell, while the second one is asked of it.
 	tm new-session -d -s stays 'exec sleep 100000'
 	# One tab shows what there is to choose from.
-	printf '%s\n' "PS1='> '" 'bind "set show-all-if-ambiguous on"' "source $T/work/bash" >bashrc
+	printf '%s\n' "PS1='\$n"$'\n'"> '" 'bind "set show-all-if-ambiguous on"' "source $T/work/bash" >bashrc
 	all_in bash 'bash --noprofile --norc -i' bashrc
 fi
 if command -v zsh >/dev/null && command -v tmux >/dev/null; then
-	echo "PS1='> '; autoload -U compinit; compinit -D -u; source $T/work/zsh" >zrc
+	printf '%s\n' "setopt promptsubst; PS1='\$n"$'\n'"> '" "autoload -U compinit; compinit -D -u; source $T/work/zsh" >zrc
 	all_in zsh 'zsh -f -i' zrc
 else
 	skip "zsh or tmux is not installed"
