@@ -111,6 +111,18 @@ run_make(struct run_fixture *r, const char *flow_yaml, const char *options,
 
 /* ---- The worker ---- */
 
+/* "NAME=value" from our environment, to be freed, or NULL. */
+static char *
+variable(const char *name)
+{
+	const char *value = getenv("JITTER") != NULL ? getenv(name) : NULL;
+	char *text = NULL;
+
+	if (value != NULL)
+		assert_true(asprintf(&text, "%s=%s", name, value) > 0);
+	return text;
+}
+
 void
 run_start(struct run_fixture *r)
 {
@@ -119,12 +131,15 @@ run_start(struct run_fixture *r)
 	struct buf worker = {0};
 	struct err e = {0};
 	int pair[2], lock, log, beat, null;
-	char *envp[] = {(char[]){"PATH=/usr/bin:/bin"}, NULL};
+	char *envp[] = {(char[]){"PATH=/usr/bin:/bin"}, NULL, NULL, NULL};
 	char *argv[] = {(char[]){"flowsup-worker"}, (char[]){"--home"}, r->home.path, (char[]){"--run"},
 	    r->run_id, NULL};
 
 	assert_works(proc_relative_to_self("../../libexec/flowsup/flowsup-worker", &worker, &e), e);
 	assert_works(ipc_pair(pair, &e), e);
+	/* tests/preload/jitter.c: with JITTER and LD_PRELOAD in the environment of the tests. */
+	envp[1] = variable("LD_PRELOAD");
+	envp[2] = envp[1] != NULL ? variable("JITTER") : NULL;
 	lock = run_lock_take(r->run_fd, 1000, &e);
 	assert_works(lock, e);
 	log = openat(r->run_fd, "worker.log", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
@@ -151,6 +166,8 @@ run_start(struct run_fixture *r)
 	fd_close(&log);
 	fd_close(&beat);
 	fd_close(&null);
+	free(envp[1]);
+	free(envp[2]);
 	buf_clear(&worker);
 }
 

@@ -72,7 +72,7 @@ wait_until() {
 			note "never came true: $*"
 			return 1
 		fi
-		read -rt 0.02 <> <(:) || true
+		sleep 0.02 # (a process substitution would change $!)
 	done
 }
 
