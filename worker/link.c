@@ -414,6 +414,12 @@ link_door_session(const struct door *d)
 	return d->session;
 }
 
+const char *
+link_door_run(const struct door *d)
+{
+	return d->run_id;
+}
+
 /* ---- Beginning and end ---- */
 
 int

@@ -88,10 +88,12 @@ read_emitted_or_before(const struct attempt_run *a, int run_fd, char **before, s
 	return rc;
 }
 
-/* The last run that had it has all of it. One that died before it came to that has nothing. */
+/* The last run that had it has all of it. One that died before it came to that has nothing. Before the run
+ * that started it, its name and number are those of another attempt. */
 static int
 read_emitted(const struct attempt_run *a, struct buf *to, struct err *e)
 {
+	const char *starter = a->taken->door != NULL ? link_door_run(a->taken->door) : a->w->run_id;
 	const char *first = a->taken->door == NULL ? a->w->run_id : a->w->launch.resumed_from;
 	char *run = first != NULL ? strdup(first) : NULL, *before;
 	unsigned left = CHAIN_MOST;
@@ -101,6 +103,7 @@ read_emitted(const struct attempt_run *a, struct buf *to, struct err *e)
 		return err_nomem(e);
 	while (run != NULL && left-- > 0 && (run_fd = rundir_open(&a->w->home, run, NULL)) >= 0) {
 		rc = read_emitted_or_before(a, run_fd, &before, to, e);
+		left = strcmp(run, starter) == 0 ? 0 : left;
 		free(run);
 		run = before;
 	}

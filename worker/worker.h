@@ -660,6 +660,7 @@ int link_door_ops(const struct door *d, struct err *e); /* its ops/; the caller 
 /* Sessions of the runs whose operations were taken over: the first for NULL; NULL: no more. */
 const struct door *link_next_door(const struct worker *w, const struct door *after);
 const char *link_door_session(const struct door *d);
+const char *link_door_run(const struct door *d);
 void link_clear(struct worker *w);
 void link_progress(struct worker *w);
 void link_notice(struct worker *w); /* the database holds something that may have to be told */

@@ -41,4 +41,32 @@ equal "a was run once" 1 "$(wc -l <"$T/count")"
 equal "b, which outlived them, got its response in its first attempt" answer "$(cat "$FLOWSUP_HOME/runs/$fifth/ops/b.1.out")"
 context=$("$FLOWSUP" checkpoint export --json "$fifth" | grep -oE '"flow_context":\{[^}]*\}')
 equal "and what it asked for through all of them is done" '"flow_context":{"one":1,"two":2}' "$context"
+
+# ---- The same name and number in an earlier run is another attempt ----
+
+first=$("$FLOWSUP" start - <<Y
+reactive: all
+plan:
+  - {id: x, run: 'test -e "$T/mended"'}
+  - {id: list, needs: [{op: x, on: always}], response: json, run: 'echo "[1]"'}
+  - id: each
+    needs: [list]
+    foreach: ""
+    run: |
+      [ ! -e "$T/mended" ] || { touch "$T/each.again"; until test -e "$T/say"; do sleep 0.02; done; }
+      flowsup emit context append /list 1
+Y
+)
+"$FLOWSUP" wait "$first" >/dev/null 2>&1
+touch "$T/mended"
+second=$("$FLOWSUP" resume "$first" --retry-failed --drop-respawned 2>/dev/null)
+wait_until [ -e "$T/each.again" ]
+wait_until worker_is_ready "$second" && kill -KILL "$(worker_pid "$second")"
+wait_until status_is "$second" crashed
+touch "$T/say"
+third=$("$FLOWSUP" resume "$second" 2>/dev/null)
+"$FLOWSUP" wait "$third" 2>/dev/null
+equal "a resume takes over what asks after its worker's death" 0 $?
+equal "what it asked for counts, and what another attempt did counts not again" '"flow_context":{"list":[1,1]}' \
+	"$("$FLOWSUP" checkpoint export --json "$third" | grep -oE '"flow_context":\{[^}]*\}')"
 plan
