@@ -2,7 +2,8 @@
  * A test's clocks. CLOCK_RATE=N lets the monotonic and the boot clock run N times as fast, and shortens
  * waits by as much; with CLOCK_OF=PROGRAM only in that program (its workers inherit the rest). While the
  * file named by CLOCK_JUMP exists, the wall clock is off by the number of seconds in it; the same for the boot
- * clock, as after a suspend, with BOOT_JUMP. Timers of the kernel are not moved.
+ * clock, as after a suspend, with BOOT_JUMP, and for the monotonic one of CLOCK_OF with MONO_JUMP. Of the
+ * kernel's timers those of the boot clock go off after a jump, where they are waited for by poll.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,17 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
+
+static int
+is_meant(void)
+{
+	const char *of = getenv("CLOCK_OF");
+
+	return of == NULL || strcmp(of, program_invocation_short_name) == 0;
+}
 
 static long
 rate(void)
 {
-	const char *text = getenv("CLOCK_RATE"), *of = getenv("CLOCK_OF");
-	long n = text != NULL ? atol(text) : 1;
+	const char *text = getenv("CLOCK_RATE");
+	long n = text != NULL && is_meant() ? atol(text) : 1;
 
-	if (of != NULL && strcmp(of, program_invocation_short_name) != 0)
-		return 1;
 	return n > 0 ? n : 1;
 }
 
@@ -65,6 +73,8 @@ clock_gettime(clockid_t clock, struct timespec *t)
 		t->tv_sec += jump("CLOCK_JUMP");
 	if (rc == 0 && clock == CLOCK_BOOTTIME)
 		t->tv_sec += jump("BOOT_JUMP");
+	if (rc == 0 && clock == CLOCK_MONOTONIC && is_meant())
+		t->tv_sec += jump("MONO_JUMP");
 	return rc;
 }
 
@@ -84,12 +94,63 @@ epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms)
 	return real(fd, events, most, shorter(timeout_ms));
 }
 
+/* ---- The one timer of the boot clock ---- */
+
+static int (*set_timer)(int, int, const struct itimerspec *, struct itimerspec *);
+static int boot_fd = -1;
+static struct timespec boot_at; /* when it is to go off; 0: it is not set, or has been made to */
+
+int
+timerfd_create(int clock, int flags)
+{
+	static int (*real)(int, int);
+	int fd;
+
+	if (real == NULL)
+		*(void **)&real = dlsym(RTLD_NEXT, "timerfd_create");
+	fd = real(clock, flags);
+	if (clock == CLOCK_BOOTTIME)
+		boot_fd = fd;
+	return fd;
+}
+
+int
+timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *was)
+{
+	if (set_timer == NULL)
+		*(void **)&set_timer = dlsym(RTLD_NEXT, "timerfd_settime");
+	if (fd == boot_fd)
+		boot_at = to->it_value;
+	return set_timer(fd, flags, to, was);
+}
+
+static void
+boot_timer(void)
+{
+	const struct itimerspec now = {.it_value = {0, 1}};
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_BOOTTIME, &t) != 0 || t.tv_sec < boot_at.tv_sec ||
+	    (t.tv_sec == boot_at.tv_sec && t.tv_nsec < boot_at.tv_nsec))
+		return;
+	boot_at.tv_sec = 0;
+	set_timer(boot_fd, TFD_TIMER_ABSTIME, &now, NULL);
+}
+
 int
 poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
 	static int (*real)(struct pollfd *, nfds_t, int);
+	int rc;
 
 	if (real == NULL)
 		*(void **)&real = dlsym(RTLD_NEXT, "poll");
-	return real(fds, count, shorter(timeout_ms));
+	for (;;) {
+		if (getenv("BOOT_JUMP") == NULL || boot_at.tv_sec == 0 || timeout_ms >= 0)
+			return real(fds, count, shorter(timeout_ms));
+		boot_timer();
+		rc = real(fds, count, 20);
+		if (rc != 0)
+			return rc;
+	}
 }

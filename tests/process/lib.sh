@@ -89,6 +89,40 @@ equal_soon() {
 	equal "$1" "$2" "$("${@:3}")"
 }
 
+# ---- Clocks (preload/clock.c) ----
+
+# movable COMMAND...: with clocks that jump: to a supervisor that is started so, and all its workers.
+# Its own monotonic clock, for limits that it sees to, and the boot clock, for deadlines of runs.
+export MONO_JUMP=$T/mono-jump BOOT_JUMP=$T/boot-jump
+movable() {
+	CLOCK_OF=flowsup LD_PRELOAD=$BUILD/tests/preload/clock.so${LD_PRELOAD:+:$LD_PRELOAD} "$@"
+}
+# jump FILE SECONDS: what is in the file is the whole jump; a clock that is read meanwhile does not go back.
+jump() {
+	echo "$2" >"$1.new"
+	mv "$1.new" "$1"
+}
+# limits_pass: two hours by the supervisor's clock, which it is made to look at.
+jumped=0
+limits_pass() {
+	jumped=$((jumped + 7200))
+	jump "$MONO_JUMP" $jumped
+	"$FLOWSUP" supervisor status >/dev/null 2>&1
+}
+# they_pass_until COMMAND...: one look at it, for what is counted from a moment that is not known here.
+they_pass_until() { limits_pass && "$@"; }
+# For what starts from here on they have not passed: a clock goes back with its process alone.
+limits_are_ahead() {
+	[ "$jumped" -gt 0 ] || return 0
+	"$FLOWSUP" supervisor stop
+	rm "$MONO_JUMP"
+	jumped=0
+	movable "$FLOWSUP" supervisor
+}
+# The deadline of every run of so many seconds passes; it has not passed for those that start afterwards.
+deadline_passes() { jump "$BOOT_JUMP" 7200; }
+deadline_is_ahead() { rm -f "$BOOT_JUMP"; }
+
 # ---- Processes ----
 
 # The field of a process' stat behind its name: 1 state, 2 parent, 3 group, 4 session.
@@ -154,14 +188,22 @@ worker_pid() {
 	"$FLOWSUP" supervisor status --json | sed -nE "s/.*\"$1\":\{\"pid\":([0-9]+).*/\1/p"
 }
 worker_is_ready() { "$FLOWSUP" supervisor status --json | grep -qE "\"$1\":\{\"pid\":[1-9][0-9]*,\"state\":\"ready\""; }
+# sql STATEMENT: others may be writing, or just open or close the database.
+sql() { sqlite3 -cmd '.timeout 60000' "$FLOWSUP_HOME/state.db" "$1"; }
 logged() { grep -qE -- "$1" "$FLOWSUP_HOME/supervisor.log"; }
 
 # power_loss RUN: of a crashed run, as if the machine had been started anew: nothing of it runs, and
 # nobody knows how that ended.
 power_loss() {
+	local dir=$FLOWSUP_HOME/runs/$1 name pid ends=() end
+	while read -r name pid; do
+		gone "$pid" || ends+=("$dir/ops/$name/exit.json")
+	done < <(sed -nE 's/.*"kind":"start","op":"([^"]*)","attempt":([0-9]+),"pid":([0-9]+),.*/\1.\2 \3/p' "$dir/attempts.log")
 	"$FLOWSUP" stop "$1" >/dev/null 2>&1
+	# The last that is written by others.
+	for end in "${ends[@]}"; do wait_until [ -e "$end" ]; done
 	sed -i -e 's/"boot_id":"[^"]*"/"boot_id":"00000000-0000-0000-0000-000000000000"/' \
-		-e '/"kind":"start"/s/"start":\([0-9]\)/"start":9\1/' "$FLOWSUP_HOME/runs/$1/attempts.log"
+		-e '/"kind":"start"/s/"start":\([0-9]\)/"start":9\1/' "$dir/attempts.log"
 }
 
 clean_up() {

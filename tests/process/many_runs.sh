@@ -14,7 +14,7 @@ id=$("$FLOWSUP" start --name newest -- true) || exit 1
 # The last to open the database must be gone before somebody else writes into it.
 no_supervisor() { [ -z "$(supervisors)" ]; }
 wait_until no_supervisor
-sqlite3 "$FLOWSUP_HOME/state.db" "
+sql "
 	CREATE TEMP TABLE many AS
 		WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < $RUNS)
 		SELECT s.* FROM sessions s, c;

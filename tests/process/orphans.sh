@@ -26,12 +26,14 @@ begin() {
 	printf '%s%s' "$head" "$1" >"$T/flow.yaml"
 	shift
 	rm -f "$GO"
+	limits_are_ahead
 	run=$("$FLOWSUP" start "$T/flow.yaml")
 	for op; do wait_until started "$op"; done
 	wait_until worker_is_ready "$run"
 	kill -KILL "$(worker_pid "$run")"
 	wait_until status_is "$run" crashed
 }
+movable "$FLOWSUP" supervisor
 wait_go='until [ -e "$GO" ]; do sleep 0.02; done'
 
 # ---- Their ends are written down ----
@@ -54,20 +56,23 @@ check "list says that nothing runs" wait_until unmarked
 
 # ---- Limits ----
 
-begin "  - {id: long, timeout: 1s, run: 'trap \"\" TERM; while :; do sleep 0.05; done'}
-  - {id: silent, silence: {after: 1s, strict: true}, run: 'while :; do sleep 0.05; done'}
+begin "  - {id: long, timeout: 1h, run: 'trap \"\" TERM; while :; do sleep 0.05; done'}
+  - {id: silent, silence: {after: 1h, strict: true}, run: 'while :; do sleep 0.05; done'}
   - {id: free, keeper: true, run: '$wait_go'}
 " long silent free
-wait_until has_exit long && wait_until has_exit silent
+wait_until they_pass_until has_exit silent
+wait_until has_exit long
 equal "a limit that passes ends it" timeout "$(stop_class long)"
 equal "by SIGKILL after its grace" 9 "$(exit_member long signal)"
 equal "silence ends it" silence "$(stop_class silent)"
 check "another one goes on" alive "$(start_member free pid)"
 check "one of three" wait_until marked 1
 
-begin "  - {id: deaf, timeout: 1s, grace: 10m, run: 'trap \"\" TERM; $wait_go'}
-  - {id: plain, timeout: 1500ms, run: 'while :; do sleep 0.05; done'}
+begin "  - {id: deaf, timeout: 1h, grace: 10m, run: 'trap \"\" TERM; touch $T/deaf; $wait_go'}
+  - {id: plain, timeout: 90m, run: 'while :; do sleep 0.05; done'}
 " deaf plain
+wait_until [ -e "$T/deaf" ]
+limits_pass
 wait_until [ -e "$FLOWSUP_HOME/runs/$run/ops/deaf.1/stopped.json" ]
 check "one that does not heed SIGTERM holds up no other" wait_until has_exit plain
 check "and has its grace" alive "$(start_member deaf pid)"
@@ -76,7 +81,7 @@ check "it ends, too" wait_until has_exit deaf
 
 # ---- A supervisor that dies: the next one goes on ----
 
-begin "  - {id: late, timeout: 4s, run: 'while :; do sleep 0.05; done'}
+begin "  - {id: late, timeout: 1h, run: 'while :; do sleep 0.05; done'}
   - {id: other, run: '$wait_go; exit 6'}
   - {id: third, keeper: true, run: '$wait_go; exit 7'}
 " late other third
@@ -84,9 +89,10 @@ wait_until marked 3
 # shellcheck disable=SC2046
 kill -KILL $(supervisors)
 wait_until no_supervisor
-"$FLOWSUP" start --name again -- true >/dev/null
+movable "$FLOWSUP" start --name again -- true >/dev/null
 wait_until hears
 late=$(start_member late pid)
+limits_pass
 check "a limit is seen to by the next supervisor" wait_until gone "$late"
 equal "and said to be one" timeout "$(stop_class late)"
 touch "$GO"
@@ -119,29 +125,33 @@ begin "  - {id: a, run: 'trap \"\" TERM; while :; do sleep 0.05; done'}
 check "orphans: end ends them" wait_until unmarked
 check "all of them" gone "$(start_member b pid)"
 equal "as by a stop" cancelled "$(stop_class a)"
-head=${head/orphans: end/orphans: \{keep: 1s\}}
+head=${head/orphans: end/orphans: \{keep: 1h\}}
 begin "  - {id: a, run: '$wait_go'}
 " a
-check "orphans: {keep: 1s} keeps it at first" alive "$(start_member a pid)"
-check "and ends it then" wait_until unmarked
+check "orphans: {keep: 1h} keeps it at first" alive "$(start_member a pid)"
+check "and ends it then" wait_until they_pass_until unmarked
 equal "like a stop" cancelled "$(stop_class a)"
 
 # ---- A number that has been given away ----
 
-head=${head/orphans: \{keep: 1s\}
+head=${head/orphans: \{keep: 1h\}
 /}
 sleep 1000 &
 stranger=$!
-begin "  - {id: a, timeout: 1s, run: '$wait_go'}
-" a
+begin "  - {id: a, timeout: 1h, run: '$wait_go'}
+  - {id: b, timeout: 90m, run: '$wait_go'}
+" a b
 pid=$(start_member a pid)
-wait_until marked 1
+wait_until marked 2
 # shellcheck disable=SC2046
 kill -KILL $(supervisors) "$pid"
 wait_until no_supervisor
 wait_until gone "$pid"
 sed -i "s/\"pid\":$pid,/\"pid\":$stranger,/" "$FLOWSUP_HOME/runs/$run/attempts.log"
-"$FLOWSUP" start --wait -- sleep 1.5 >/dev/null 2>&1
+movable "$FLOWSUP" supervisor
+wait_until hears
+limits_pass
+wait_until gone "$(start_member b pid)"
 check "a stranger with the number is left alone by limits" alive "$stranger"
 "$FLOWSUP" stop "$run" >"$T/out" 2>&1
 "$FLOWSUP" kill "$run" >>"$T/out" 2>&1

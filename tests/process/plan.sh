@@ -105,7 +105,7 @@ equal "an answer that came without a worker is the plan" "completed 1" "$(run_st
 
 rm "$(run_dir)/checkpoint.json.journal"
 cp "$T/cut.json" "$(run_dir)/checkpoint.json"
-sqlite3 "$FLOWSUP_HOME/state.db" "update sessions set status = 'crashed', reason_code = 'run.crashed.unknown' where run_id = '$RUN'"
+sql "update sessions set status = 'crashed', reason_code = 'run.crashed.unknown' where run_id = '$RUN'"
 OLD=$RUN
 RUN=$("$FLOWSUP" resume "$OLD" 2>"$T/err") || note "$(cat "$T/err")"
 wait_until ended
@@ -128,10 +128,13 @@ check "what was planned waits at the gate" wait_until waits
 wait_until ended
 equal "and goes on" completed "$(run_status "$RUN")"
 
+"$FLOWSUP" supervisor stop
+movable "$FLOWSUP" supervisor
 touch "$AGENT/plan-waits"
 answers no "$TWO"
-RUN=$("$FLOWSUP" start "$T/flow.yaml" --timeout 1)
+RUN=$("$FLOWSUP" start "$T/flow.yaml" --timeout 1h)
 wait_until planning
+deadline_passes
 closed() { grep -q '"event":"DeadlineClosed"' "$(run_dir)/events.jsonl"; }
 wait_until closed
 rm "$AGENT/plan-waits"

@@ -18,7 +18,6 @@ Y
 echo 'plan: [{id: a, run: exit 9}]' >.flowsup/playbooks/here.yaml
 echo 'plan: [{id: a, run: true}]' >"$T/config/flowsup/playbooks/here.yaml"
 echo 'plan: 5' >.flowsup/playbooks/broken.yaml
-sql() { sqlite3 "$FLOWSUP_HOME/state.db" "$1"; }
 
 # ---- Finding ----
 list=$("$FLOWSUP" play list)

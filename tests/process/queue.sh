@@ -92,8 +92,8 @@ equal "--if-running needs a key" 2 "$("$FLOWSUP" start --if-running skip -- true
 first=$(start long --unique hangs --notify "touch")
 wait_until is "$first" running
 start long --unique hangs >/dev/null 2>&1
-sqlite3 "$FLOWSUP_HOME/state.db" "PRAGMA busy_timeout=5000; UPDATE sessions SET metadata =
-	json_set(metadata, '\$.blocks.first', strftime('%s') - 90000) WHERE run_id = '$first'" >/dev/null
+sql "UPDATE sessions SET metadata =
+	json_set(metadata, '\$.blocks.first', strftime('%s') - 90000) WHERE run_id = '$first'"
 out=$(start long --unique hangs 2>&1)
 matches "a job that blocks others for long is reported" "has kept 2 starts waiting, for 1d.*does it hang" "$out"
 matches "it can be seen by programs" '"event":"blocking"' "$("$FLOWSUP" show --json "$first")"

@@ -4,7 +4,6 @@
 
 mkdir "$T/w"
 cd "$T/w" || exit 1
-db() { sqlite3 "$FLOWSUP_HOME/state.db" "$@"; }
 has_line() { grep -qx "$1" count 2>/dev/null; }
 is_crashed() { status_is "$1" crashed; }
 crash() {
@@ -48,8 +47,8 @@ nothing "by its session" completed "run $first has completed" \
 equal "nothing was made" 2 "$("$FLOWSUP" list --json | wc -l)"
 
 # ---- What belongs together, taken apart ----
-invocation=$(db "SELECT invocation_id FROM sessions WHERE run_id = '$first'")
-db "DELETE FROM sessions WHERE run_id = '$first'"
+invocation=$(sql "SELECT invocation_id FROM sessions WHERE run_id = '$first'")
+sql "DELETE FROM sessions WHERE run_id = '$first'"
 refused "an invocation without a run" 2 "invocation $invocation has no run any more" NotFoundError "$invocation"
 refused "and by a prefix" 2 "invocation $invocation has no run any more" NotFoundError "${invocation:0:11}"
 refused "a directory without a session" 2 \
@@ -65,7 +64,7 @@ END
 run=$("$FLOWSUP" start slow.json)
 wait_until has_line slow
 nothing "a live one" alive "run $run is alive \(worker process $(worker_pid "$run")\)" "$run"
-"$FLOWSUP" pause "$run" --wait=20s 2>"$T/err"
+"$FLOWSUP" pause "$run" --wait 2>"$T/err"
 out=$("$FLOWSUP" resume "$run" --dry-run 2>&1)
 matches "a dry run opens no gate" "would be opened" "$out"
 equal "of a paused one" paused "$(run_status "$run")"
@@ -78,7 +77,7 @@ crash "$run"
 python3 - "$FLOWSUP_HOME/runs/$run/worker.lock" "$T/held" "$T/release" <<-'END' &
 	import fcntl, os, struct, sys, time
 	fd = os.open(sys.argv[1], os.O_RDWR)
-	fcntl.fcntl(fd, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))
+	fcntl.fcntl(fd, 38, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))
 	open(sys.argv[2], 'w').close()
 	while not os.path.exists(sys.argv[3]):
 	    time.sleep(0.02)

@@ -30,7 +30,7 @@ wait_until status_is "$live" running
 worker=$(worker_pid "$run")
 rm -f "$FLOWSUP_HOME/reserve"
 # Until the database has no room left: its files may have some inside.
-until ! sqlite3 "$FLOWSUP_HOME/state.db" 'CREATE TABLE IF NOT EXISTS filler (x); INSERT INTO filler VALUES (zeroblob(4096))' 2>/dev/null; do
+until ! sql 'CREATE TABLE IF NOT EXISTS filler (x); INSERT INTO filler VALUES (zeroblob(4096))' 2>/dev/null; do
 	fill
 done
 kill -KILL "$worker"
@@ -47,10 +47,10 @@ matches "show says it" "running \(no worker\): its worker is gone; this could no
 "$FLOWSUP" gc --keep-n 0 >"$T/out" 2>"$T/err"
 equal "gc that cannot remove a row fails" 74 $?
 check "and lets the directory stay" [ -d "$FLOWSUP_HOME/runs/$old" ]
-timeout 30 "$FLOWSUP" wait "$run" >"$T/out" 2>"$T/err"
+timeout "$LIMIT" "$FLOWSUP" wait "$run" >"$T/out" 2>"$T/err"
 equal "wait ends like for a crash" 137 $?
 matches "and says why" "run $run: its worker is gone, and the supervisor could not record this" "$(cat "$T/err")"
-timeout 2 "$FLOWSUP" wait --timeout 300ms "$live" 2>/dev/null
+timeout "$LIMIT" "$FLOWSUP" wait --timeout 300ms "$live" 2>/dev/null
 equal "one that runs is waited for" 3 $?
 room
 check "with room it is recorded" wait_until status_is "$run" crashed

@@ -12,7 +12,7 @@ trap 'umount -l "$T/disk" 2>/dev/null; clean_up' EXIT
 
 fact() { json "$("$FLOWSUP" list --json -n 100000 | grep "^{\"id\":\"$1\"")" "$2"; }
 is() { [ "$(fact "$1" status)" = "$2" ]; }
-rows() { sqlite3 "$FLOWSUP_HOME/state.db" 'SELECT COUNT(*) FROM sessions'; }
+rows() { sql 'SELECT COUNT(*) FROM sessions'; }
 long() { "$FLOWSUP" start "$@" -- sh -c "until [ -e '$T/go' ]; do sleep 0.02; done"; }
 fill() { dd if=/dev/zero of="$T/disk/fill" bs=4k 2>/dev/null; dd if=/dev/zero of="$T/disk/fill2" bs=64 2>/dev/null; }
 room() { rm -f "$T/disk/fill" "$T/disk/fill2"; }

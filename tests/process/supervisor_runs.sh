@@ -181,7 +181,7 @@ kill -STOP "$stopped"
 id=$("$FLOWSUP" start -- true 2>/dev/null)
 equal "a start says that nobody took the run" 5 $?
 kill -CONT "$stopped"
-status_by_sql() { [ "$(sqlite3 "$FLOWSUP_HOME/state.db" "select status from sessions where run_id = '$id'")" = "$1" ]; }
+status_by_sql() { [ "$(sql "select status from sessions where run_id = '$id'")" = "$1" ]; }
 check "which it finds by itself" wait_until status_by_sql completed
 
 # ---- Descriptors ----

@@ -44,13 +44,18 @@ equal "it ends" completed "$(run_status "$RUN")"
 equal "all are in its list of files" "good good.s1 " "$(cut -f1 "$(run_dir)/ops/synthesis.1.out" | tr '\n' ' ')"
 
 # ---- Required work ----
-doc '  - {id: good, run: "while [ ! -e $T/done ]; do sleep 0.05; done"}'
-RUN=$("$FLOWSUP" start "$T/flow.yaml" --timeout 1)
+"$FLOWSUP" supervisor stop
+movable "$FLOWSUP" supervisor
+doc '  - {id: good, run: ": >$T/runs; while [ ! -e $T/done ]; do sleep 0.05; done"}'
+RUN=$("$FLOWSUP" start "$T/flow.yaml" --timeout 1h)
+wait_until [ -e "$T/runs" ]
+deadline_passes
 closed() { grep -q '"event":"DeadlineClosed"' "$(run_dir)/events.jsonl"; }
 wait_until closed
 : >"$T/done"
 "$FLOWSUP" wait "$RUN" >/dev/null 2>&1
 equal "withheld by the deadline, the run is not complete" 124 $?
+deadline_is_ahead
 OLD=$RUN
 RUN=$("$FLOWSUP" resume "$OLD" 2>/dev/null)
 "$FLOWSUP" wait "$RUN" >/dev/null 2>&1
