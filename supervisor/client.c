@@ -399,26 +399,29 @@ wait_for_lock(const struct home *h, int64_t until_ns, struct err *e)
 	return 0;
 }
 
-/* Every run has its stop; says now and again whose end is waited for. */
+/* Every run has its stop; says now and again, and at least once, whose end is waited for. */
 static int
 wait_for_runs(const struct home *h, const struct client_stop *how, int fd, struct err *e)
 {
 	int64_t until = how->limit_ns >= 0 ? clock_monotonic_ns() + how->limit_ns : INT64_MAX;
 	int64_t tell = in_ms(CLIENT_TELL_FIRST_MS);
 	struct json *status = NULL;
+	bool over, told = false;
 
 	while (wait_for_end(fd, tell < until ? tell : until, e) != 0) {
 		if (e->code != ERR_TIMEOUT)
 			return -1;
-		if (clock_monotonic_ns() >= until)
-			return err_set(e, ERR_RUNNING,
-			    "not every run is at its end; they are being stopped, and the supervisor leaves "
-			    "after the last");
-		if (how->waits != NULL && client_status(h, &status, e) == 0) {
+		over = clock_monotonic_ns() >= until;
+		if (how->waits != NULL && !(over && told) && client_status(h, &status, e) == 0) {
 			how->waits(status);
 			json_unref(status);
 		}
+		if (over)
+			return err_set(e, ERR_RUNNING,
+			    "not every run is at its end; they are being stopped, and the supervisor leaves "
+			    "after the last");
 		tell = in_ms(CLIENT_TELL_MS);
+		told = true;
 	}
 	return 0;
 }
@@ -429,7 +432,7 @@ wait_for_process(int pidfd)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
-	(void)poll(&p, 1, CLIENT_ANSWER_MS);
+	(void)poll(&p, 1, CLIENT_LIMIT_MS);
 }
 
 static int
@@ -444,7 +447,8 @@ wait_for_leaving(const struct home *h, const struct client_stop *how, int fd, st
 		err_clear(e);
 		rc = wait_for_lock(h, in_ms(CLIENT_LIMIT_MS), e);
 	}
-	if (rc == 0 && pidfd >= 0)
+	/* It leaves, too, when it says what it could not record. */
+	if ((rc == 0 || (e->code != ERR_RUNNING && e->code != ERR_TIMEOUT)) && pidfd >= 0)
 		wait_for_process(pidfd);
 	fd_close(&pidfd);
 	return rc;

@@ -28,6 +28,8 @@ flowsup_killable() { LD_PRELOAD=$PRELOADED "$FLOWSUP" "$@"; }
 # Each attempt copies its messages under its operation's name before it does anything else.
 cat >"$T/op.sh" <<'S'
 cp "$FLOWSUP_MESSAGES" "$T/in/$FLOWSUP_OP_ID.$FLOWSUP_RUN_ID.$FLOWSUP_ATTEMPT"
+# Where the steps are tried, all messages come while there is somebody to take them.
+until [ ! -e "$T/by-steps" ] || [ -e "$T/all-sent" ]; do sleep 0.02; done
 sleep 0.05
 S
 document() {
@@ -48,12 +50,14 @@ for round in $(seq "$ROUNDS"); do
 	[ $SECONDS -lt "$ENOUGH" ] || break
 	done=$round
 	rm -rf "$T/in" && mkdir "$T/in"
-	rm -f "$DIE_AT"
+	rm -f "$DIE_AT" "$T/by-steps" "$T/all-sent"
+	[ $((round % 2)) = 1 ] || : >"$T/by-steps"
 	first=$(document | flowsup_killable start -)
 	run=$first
 	chain=("$first")
 	: >"$T/sent"
-	(for n in 1 2 3 4 5 6; do "$FLOWSUP" msg "$first" "<text $round.$n>" 2>/dev/null && echo "$n" >>"$T/sent"; done) &
+	(for n in 1 2 3 4 5 6; do "$FLOWSUP" msg "$first" "<text $round.$n>" 2>/dev/null && echo "$n" >>"$T/sent"; done
+		: >"$T/all-sent") &
 	sender=$!
 	kills=0
 	while :; do

@@ -5,7 +5,7 @@
 
 export BOOT_JUMP=$T/boot FAIL_SYNC=$T/sync FAIL_SYNC_OF=/ops/held
 preload=$BUILD/tests/preload
-(export LD_PRELOAD=$preload/clock.so:$preload/fail_sync.so; exec "$FLOWSUP" supervisor)
+(export LD_PRELOAD=$preload/clock.so:$preload/fail_sync.so${LD_PRELOAD:+:$LD_PRELOAD}; exec "$FLOWSUP" supervisor)
 
 started() { # every operation that ever started, in order
 	grep '"event":"NodeStarted"' "$(run_dir)/events.jsonl" | grep -oE '"op":"[^"]*"' | cut -d'"' -f4 | paste -sd' '

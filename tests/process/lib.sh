@@ -171,6 +171,8 @@ supervisors() {
 	done
 }
 count() { wc -w; }
+# Of several that are started at once the others leave.
+one_supervisor() { [ "$(supervisors | count)" = 1 ]; }
 supervisor_pid() { json "$("$FLOWSUP" supervisor status --json 2>/dev/null)" pid | grep -v null; }
 supervisor_answers() { [ -n "$(supervisor_pid)" ]; }
 

@@ -23,7 +23,7 @@ else
 	plan
 fi
 run_command() { # words...: $status, $out, $err
-	read_only timeout 20 "$FLOWSUP" "$@" >"$T/out" 2>"$T/err" </dev/null
+	read_only timeout "$LIMIT" "$FLOWSUP" "$@" >"$T/out" 2>"$T/err" </dev/null
 	status=$?
 	out=$(cat "$T/out") err=$(cat "$T/err")
 }
@@ -32,7 +32,8 @@ log_is() { # with|without: whether the database has a write-ahead log
 	if [ "$1" = with ]; then [ -s "$FLOWSUP_HOME/state.db-wal" ]; else [ ! -e "$FLOWSUP_HOME/state.db-wal" ]; fi
 }
 reading_works() { # with|without run
-	check "the database is $1 a log" log_is "$1"
+	# A worker that is about to leave has it open, too.
+	check "the database is $1 a log" wait_until log_is "$1"
 	run_command list --check
 	equal "$1 a log: list --check" "0 yes" "$status $(case $out in *"$2"*completed*clean*) echo yes ;; esac)"
 	for words in "show $2" "show --graph text $2" "logs $2" "wait $2" "watch $2" "waiting" "ctl status $2" \
@@ -78,7 +79,9 @@ matches "start: names the directory and says what to do" "$FLOWSUP_HOME.*$no.*hi
 
 # Without a supervisor, and without any that could be started, an end that nobody will write is not waited for.
 worker=$(worker_pid "$live")
-kill -KILL "$(supervisors)" "$worker"
+supervisor=$(supervisors)
+kill -KILL "$supervisor" "$worker"
+wait_until gone "$supervisor"
 wait_until gone "$worker"
 run_command wait "$live"
 matches "wait for a run that nobody looks after: exit 73, or 78" "^7[38] yes$" \
@@ -96,7 +99,7 @@ all_say() { # NAME STATUS PATTERN commands...
 	shift 3
 	for words in $reading "$@"; do
 		# shellcheck disable=SC2086 # words are meant
-		said=$(FLOWSUP_HOME=$unusable as_nobody timeout 20 "$FLOWSUP" ${words//_/ } 2>&1)
+		said=$(FLOWSUP_HOME=$unusable as_nobody timeout "$LIMIT" "$FLOWSUP" ${words//_/ } 2>&1)
 		status=$?
 		[[ $status == "$wanted" && $said =~ $pattern ]] || bad+="$words: $status $said; "
 	done

@@ -23,6 +23,10 @@ one=$("$FLOWSUP" start "$T/twice.yaml")
 waiter=$!
 "$FLOWSUP" wait --this-run "$one" 2>/dev/null &
 this=$!
+# Both know of this run alone so far.
+follows() { [ -n "$(find "/proc/$1/fd" -lname 'socket:*')" ]; }
+wait_until follows "$waiter"
+wait_until follows "$this"
 wait_op "$one" second
 equal "two restarts are left" 2 "$(run_fact "$one" restarts_left)"
 crash "$one"
@@ -53,7 +57,7 @@ equal "quick deaths end it, and wait returns" 137 $?
 last=$(latest)
 equal "after two restarts" 2 "$(run_fact "$last" restarts_done)"
 matches "the run says why" "died soon after their start" "$("$FLOWSUP" show --json "$last")"
-check "the log says how to go on" logged "run $last is not resumed by itself: .*flowsup resume $last"
+check "the log says how to go on" wait_until logged "run $last is not resumed by itself: .*flowsup resume $last"
 "$FLOWSUP" kill "$last" 2>/dev/null
 
 # ---- While there is no supervisor ----
@@ -74,13 +78,19 @@ equal "it completes" 0 $?
 # ---- Stopped and killed jobs ----
 rm "$T/go"
 long() { "$FLOWSUP" start --restart 3 -- sh -c 'exec sleep 1000'; }
+# crash_late RUN: as after many restarts, the next one comes in a minute.
+crash_late() {
+	wait_until worker_is_ready "$1"
+	sql "UPDATE sessions SET restarts_done = 9 WHERE run_id = '$1'"
+	crash "$1"
+}
 one=$(long)
-crash "$one"
+crash_late "$one"
 wait_until status_is "$one" crashed
 check "stop ends what waits for its restart" "$FLOWSUP" stop "$one" 2>/dev/null
 equal "no restart is left" 0 "$(run_fact "$one" restarts_left)"
 one=$(long)
-crash "$one"
+crash_late "$one"
 wait_until status_is "$one" crashed
 check "kill does too" "$FLOWSUP" kill "$one" 2>/dev/null
 equal "it was not resumed" null "$(successor "$one")"

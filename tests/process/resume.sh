@@ -22,7 +22,7 @@ cat >flow.json <<-END
 	 {"id": "two", "needs": ["one"], "artifacts": ["x"],
 	  "run": "echo two >>count; echo data >\"\$FLOWSUP_ARTIFACTS/x\""},
 	 {"id": "slow", "needs": ["one", "two"], "grace": "1s",
-	  "run": "echo slow >>count; echo \$\$ >pid; until [ -e go ]; do sleep 0.05; done; cat \"\$FLOWSUP_DEP_one\""},
+	  "run": "echo \$\$ >pid; echo slow >>count; until [ -e go ]; do sleep 0.05; done; cat \"\$FLOWSUP_DEP_one\""},
 	 {"id": "last", "needs": ["slow"], "run": "echo last >>count; cat \"\$FLOWSUP_DEP_slow\""}]}
 END
 

@@ -145,12 +145,12 @@ equal "and that of the run is what it says" timed_out "$(run_status "$new")"
 # ---- What still runs by the old definition is ended ----
 rm -f count go
 cat >slow.json <<-END
-	{"name": "slow", "plan": [{"id": "slow", "run": "echo slow >>count; echo \$\$ >pid; until [ -e go ]; do sleep 0.05; done"}]}
+	{"name": "slow", "plan": [{"id": "slow", "run": "echo \$\$ >pid; echo slow >>count; until [ -e go ]; do sleep 0.05; done"}]}
 END
 run=$("$FLOWSUP" start slow.json)
 wait_until has_line slow
 crash "$run"
-sed -i -e 's/echo slow .*done/echo quick >>count/' slow.json
+sed -i -e 's/echo [^;]*>pid; echo slow .*done/echo quick >>count/' slow.json
 left=$(cat pid)
 check "an operation outlives its worker" alive "$left"
 out=$(dry)

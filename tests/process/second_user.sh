@@ -61,7 +61,7 @@ PY
 		as_other python3 "$T/knock.py" "$FLOWSUP_HOME/supervisor.sock" client '{"type":"status"}'
 	check "so does a worker" \
 		as_other python3 "$T/knock.py" "$FLOWSUP_HOME/runs/$id/worker.sock" supervisor '{"type":"drain","now":true}'
-	check "and it is logged" logged "a connection was refused"
+	check "and it is logged" wait_until logged "a connection was refused"
 	chmod 700 "$FLOWSUP_HOME" "$FLOWSUP_HOME/runs" "$FLOWSUP_HOME/runs/$id"
 fi
 check "the run goes on" alive "$operation"

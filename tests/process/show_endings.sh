@@ -63,7 +63,7 @@ plan:
   - {id: bad, run: "test -e better"}
   - {id: slow, run: "test -e better || sleep 1000"}
 YAML
-has_failed() { [ "$(op "$1" bad state saved)" = "failed 1" ]; }
+has_failed() { [ "$(op "$1" bad state saved) $(op "$1" slow state)" = "failed 1 running" ]; }
 for ending in "stop --now --wait" "kill" crash; do
 	# What was not saved has its times from the events.
 	timed() { [[ "$(op "$run" slow state started_at ended_at)" =~ ^cancelled\ [0-9.]+\ [0-9.]+$ ]]; }

@@ -52,7 +52,7 @@ equal "--timeout without --all is refused" 2 $?
 kill -STOP "$worker"
 timeout "$LIMIT" "$FLOWSUP" pause "$id" --wait=0 2>/dev/null
 equal "a control that is followed for no time is looked at once" 3 $?
-"$FLOWSUP" supervisor stop --all --now --timeout 2500ms 2>"$T/err"
+"$FLOWSUP" supervisor stop --all --now --timeout 100ms 2>"$T/err"
 equal "a worker that stands still: exit 3 in time" 3 $?
 matches "it says whose end it waits for" "waits for the end of 1 run: $id" "$(cat "$T/err")"
 matches "and what is going on" "not every run is at its end" "$(cat "$T/err")"

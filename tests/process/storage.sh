@@ -150,7 +150,7 @@ fi
 if grep -q __asan_init "$WORKER"; then
 	skip "a failing fsync (a sanitizer must come first)"
 else
-	LD_PRELOAD=$BUILD/tests/preload/fail_sync.so
+	LD_PRELOAD=$BUILD/tests/preload/fail_sync.so${LD_PRELOAD:+:$LD_PRELOAD}
 	export LD_PRELOAD FAIL_SYNC=$T/fail
 	begin
 	touch "$T/fail" go

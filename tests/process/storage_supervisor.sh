@@ -73,7 +73,7 @@ fi
 # ---- A database that cannot be synchronised ----
 export FLOWSUP_HOME=$T/home FAIL_SYNC=$T/fail FAIL_SYNC_OF=state.db
 preload=$BUILD/tests/preload/fail_sync.so
-failing() { LD_PRELOAD=$preload "$@"; }
+failing() { LD_PRELOAD=$preload${LD_PRELOAD:+:$LD_PRELOAD} "$@"; }
 failing "$FLOWSUP" supervisor
 run=$(long)
 wait_until worker_is_ready "$run"

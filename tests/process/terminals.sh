@@ -65,12 +65,12 @@ for width in 40 80 200; do
 	check "$width columns: start --wait draws a bar and what runs" wait_until drawn_once
 	check "$width columns: and what waits for a person" wait_until shows 'deploy-to-production waits for'
 	id=$("$FLOWSUP" list --json -n 1 | sed -E 's/.*"id":"([^"]*)".*/\1/')
-	check "$width columns: the id stands alone and whole" shows "^$id\$"
+	check "$width columns: the id stands alone and whole" wait_until shows "^$id\$"
 	check "$width columns: and how far it is" wait_until shows 'coloured .* 50%: half'
-	check "$width columns: the last line of output, without its colours" shows 'red and|red a'
-	check "$width columns: nothing of an operation's escapes gets through" shows 'title .x1b'
-	equal "$width columns: the command that answers is whole" \
-		"flowsup approve $id deploy-to-production" "$(answer)"
+	check "$width columns: the last line of output, without its colours" wait_until shows 'red and|red a'
+	check "$width columns: nothing of an operation's escapes gets through" wait_until shows 'title .x1b'
+	equal_soon "$width columns: the command that answers is whole" \
+		"flowsup approve $id deploy-to-production" answer
 	"$FLOWSUP" pause "$id" --wait 2>/dev/null
 	check "$width columns: a paused run is shown with the command that lets it go on" \
 		wait_until shows 'flowsup ctl resume'
@@ -97,6 +97,7 @@ for width in 40 80 200; do
 	check "$width columns: without a display" hides '[█░]|coloured'
 	enter fg
 	check "$width columns: fg draws it again, once" wait_until drawn_once
+	wait_until prints "flowsup approve $id deploy-to-production" answer
 	PATH=$BUILD/bin:$PATH sh -c "$(answer)" >/dev/null 2>&1
 	check "$width columns: an answered gate is gone" wait_until hides 'waits for|approve'
 	echo >gate1
