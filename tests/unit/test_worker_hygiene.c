@@ -389,9 +389,9 @@ test_hygiene__sigterm_leaves_operations_running(void **state)
 	pid_t pid;
 
 	begin(r, HEAD "  - {id: a, run: 'printf saved'}\n"
-		      "  - {id: b, needs: [a], run: 'echo $$ > pid; sleep 1000'}\n"
+		      "  - {id: b, needs: [a], run: 'echo $$ > pid; : > ready; sleep 1000'}\n"
 		      "  - {id: c, needs: [b], run: 'true'}\n");
-	run_wait_text(r, RUN_ATTEMPTS, "\"op\":\"b\"");
+	assert_true(test_wait_for(is_ready, r));
 	assert_int_equal(kill(r->worker, SIGTERM), 0);
 	run_expect(r, STATUS_CRASHED, "run.crashed.terminated");
 	run_assert_response(r, "a", "saved");
