@@ -40,21 +40,39 @@ count_options(const struct cli_option *options)
 }
 
 static const struct cli_value *
-value_of(const struct cli *c, const char *name)
+find_value(const struct cli *c, const char *name)
 {
 	size_t i, n = count_options(c->command->options);
 
 	for (i = 0; i < n; i++)
 		if (strcmp(c->command->options[i].name, name) == 0)
 			return &c->values[i];
-	assert(i < n && "the option is in the table of its command");
-	abort();
+	return NULL;
+}
+
+static const struct cli_value *
+value_of(const struct cli *c, const char *name)
+{
+	const struct cli_value *v = find_value(c, name);
+
+	assert(v != NULL && "the option is in the table of its command");
+	if (v == NULL)
+		abort();
+	return v;
 }
 
 bool
 cli_flag(const struct cli *c, const char *name)
 {
 	return value_of(c, name)->given;
+}
+
+bool
+cli_dry_run(const struct cli *c)
+{
+	const struct cli_value *v = find_value(c, "dry-run");
+
+	return v != NULL && v->given;
 }
 
 int64_t

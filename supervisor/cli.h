@@ -118,6 +118,7 @@ struct cli {
 
 /* The values. The name must be in the command's table (asserted). */
 bool cli_flag(const struct cli *c, const char *name); /* whether the option was given */
+bool cli_dry_run(const struct cli *c); /* whether the command has such an option and it was given */
 int64_t cli_int(const struct cli *c, const char *name, int64_t otherwise); /* int, duration, size */
 const char *cli_text(const struct cli *c, const char *name, const char *otherwise);
 /* Number of times a list or pair was given, and the i-th text. */

@@ -31,7 +31,8 @@ target_open(const struct cli *c, struct target *t, struct err *e)
 	*t = (struct target){0};
 	if (home_open(c->home, false, &t->home, e) != 0)
 		goto none;
-	if (store_open(&t->home, STORE_COMMAND, false, STORE_BUSY_MS, &t->store, e) == 0)
+	if (store_open(&t->home, cli_dry_run(c) ? STORE_DRY : STORE_COMMAND, false, STORE_BUSY_MS,
+		&t->store, e) == 0)
 		return 0;
 	lost = e->code == ERR_NOTFOUND && target_lost_database(&t->home, e);
 	home_close(&t->home);

@@ -19,13 +19,19 @@ enum { STORE_BUSY_MS = 10000, STORE_SCHEMA_VERSION = 3 /* steps */ };
 #define STORE_TICK_NS (2 * INT64_C(1000000000)) /* controls are looked at so often without a wake-up */
 
 struct store;
-enum store_role { STORE_COMMAND, STORE_WORKER, STORE_SUPERVISOR /* runs WAL checkpoints */ };
+enum store_role {
+	STORE_COMMAND,
+	STORE_WORKER,
+	STORE_SUPERVISOR, /* runs WAL checkpoints */
+	STORE_DRY	  /* reads only, and leaves no trace of that */
+};
 
 /* Opens, creates when `create`, migrates older schemas by numbered steps in one transaction (while
  * runs are live only those that change nothing for an older program), refuses a newer one
  * (ERR_REFUSED with a hint). ERR_BUSY, ERR_NOTFOUND, ERR_IO, ERR_NOSPACE.
  * A command that creates nothing reads also where nothing can be written (a read-only file system, a
- * directory without permission to write); its writes then fail with ERR_PERMISSION. */
+ * directory without permission to write); its writes then fail with ERR_PERMISSION.
+ * STORE_DRY makes no file, changes none and migrates a copy in memory; `create` must be false. */
 int store_open(const struct home *h, enum store_role role, bool create, int busy_ms,
     struct store **out, struct err *e);
 void store_close(struct store *s);

@@ -25,7 +25,8 @@ enum {
 	BUSY_SHORT_TRIES = 20,
 	BUSY_SHORT_MS = 1,
 	BUSY_LONG_MS = 4,
-	LOG_PAGES_SUPERVISOR = 1000
+	LOG_PAGES_SUPERVISOR = 1000,
+	DRY_REST_MS = 20 /* more than a tick, by which a file's time goes on */
 };
 
 /* ---- Results as errors ---- */
@@ -378,17 +379,45 @@ add_uri_path(struct buf *to, const char *path)
 			buf_putc(to, *path);
 }
 
-static bool
-has_log(const struct store *s)
+/* The size of the database's log or index; -1: there is none. */
+static off_t
+size_of(const struct store *s, const char *suffix)
 {
 	struct buf name = {0};
 	struct stat st;
-	bool found;
+	off_t size;
 
-	buf_printf(&name, "%s-wal", s->path);
-	found = !name.failed && lstat(buf_text(&name), &st) == 0 && st.st_size > 0;
+	buf_printf(&name, "%s%s", s->path, suffix);
+	size = !name.failed && lstat(buf_text(&name), &st) == 0 ? st.st_size : -1;
 	buf_clear(&name);
-	return found;
+	return size;
+}
+
+static bool
+has_log(const struct store *s)
+{
+	return size_of(s, "-wal") > 0;
+}
+
+static int
+open_read_only(struct store *s, const char *parameters, struct err *e)
+{
+	const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
+	    SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_URI;
+	struct buf uri = {0};
+	int rc;
+
+	buf_puts(&uri, "file:");
+	add_uri_path(&uri, s->path);
+	buf_puts(&uri, parameters);
+	rc = buf_ok(&uri, e);
+	if (rc == 0 && (rc = sqlite3_open_v2(buf_text(&uri), &s->db, flags, NULL)) != SQLITE_OK)
+		store_error(s, rc, "open", e);
+	buf_clear(&uri);
+	if (rc != 0)
+		return -1;
+	sqlite3_busy_handler(s->db, while_busy, s);
+	return 0;
 }
 
 /*
@@ -400,21 +429,8 @@ has_log(const struct store *s)
 static int
 open_to_read(struct store *s, struct err *e)
 {
-	const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
-	    SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_URI;
-	struct buf uri = {0};
-	int rc;
-
-	buf_puts(&uri, "file:");
-	add_uri_path(&uri, s->path);
-	buf_puts(&uri, has_log(s) ? "" : "?immutable=1");
-	rc = buf_ok(&uri, e);
-	if (rc == 0 && (rc = sqlite3_open_v2(buf_text(&uri), &s->db, flags, NULL)) != SQLITE_OK)
-		store_error(s, rc, "open", e);
-	buf_clear(&uri);
-	if (rc != 0)
+	if (open_read_only(s, has_log(s) ? "" : "?immutable=1", e) != 0)
 		return -1;
-	sqlite3_busy_handler(s->db, while_busy, s);
 	if (migrate(s, e) == 0)
 		return 0;
 	return e->code == ERR_PERMISSION ? err_wrap(e, "its schema is older than this program") : -1;
@@ -439,6 +455,94 @@ close_database(struct store *s)
 	s->db = NULL;
 }
 
+/* ---- Without a trace ---- */
+
+/* From here on the store is a copy in memory, and may be written. */
+static int
+go_to_memory(struct store *s, struct err *e)
+{
+	sqlite3 *copy = NULL;
+	sqlite3_backup *b = NULL;
+	int rc = sqlite3_open_v2(":memory:", &copy,
+	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+
+	if (rc == SQLITE_OK && (b = sqlite3_backup_init(copy, "main", s->db, "main")) == NULL)
+		rc = sqlite3_extended_errcode(copy);
+	if (b != NULL) {
+		rc = sqlite3_backup_step(b, -1);
+		if (rc == SQLITE_DONE)
+			rc = SQLITE_OK;
+		sqlite3_backup_finish(b);
+	}
+	if (rc != SQLITE_OK) {
+		store_error(s, rc, "copy", e);
+		sqlite3_close(copy);
+		return -1;
+	}
+	close_database(s);
+	s->db = copy;
+	return 0;
+}
+
+static bool
+is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	    a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Whether a further write will be seen by a later time. */
+static bool
+is_at_rest(const struct stat *st)
+{
+	int64_t written = (int64_t)st->st_mtim.tv_sec * NS_PER_S + st->st_mtim.tv_nsec;
+
+	return llabs(clock_wall_ns() - written) > DRY_REST_MS * NS_PER_MS;
+}
+
+/* Nobody has it open, so nothing is to be locked, and SQLite must be told so: else it would make a
+ * log. Somebody may come meanwhile: only what did not change while it was copied counts. */
+static int
+copy_unlocked(struct store *s, struct err *e)
+{
+	struct stat before, after;
+
+	if (stat(s->path, &before) != 0)
+		return err_sys(e, ERR_IO, errno, "'%s'", s->path);
+	if (open_read_only(s, "?immutable=1", e) != 0)
+		return -1;
+	/* What changes while it is read may also look damaged. */
+	if (is_at_rest(&before) && go_to_memory(s, e) == 0 && stat(s->path, &after) == 0 &&
+	    is_same(&before, &after))
+		return migrate(s, e);
+	if (stat(s->path, &after) == 0 && is_at_rest(&before) && is_same(&before, &after))
+		return -1;
+	return err_set(e, ERR_BUSY, "'%s' is busy: it is being written", s->path);
+}
+
+/*
+ * With a log and its index somebody may be writing, and SQLite reads as everybody does, only that it
+ * marks nothing in the index (and makes one in its own memory where nobody lives who looks after that
+ * file). An older schema is brought up to this program's in a copy.
+ */
+static int
+open_dry(struct store *s, struct err *e)
+{
+	off_t log = size_of(s, "-wal"), index = size_of(s, "-shm");
+
+	if (log < 0 || (log == 0 && index < 0))
+		return copy_unlocked(s, e);
+	if (open_read_only(s, index >= 0 ? "?readonly_shm=1" : "", e) != 0)
+		return -1;
+	if (migrate(s, e) == 0 ||
+	    (e->code == ERR_PERMISSION && go_to_memory(s, e) == 0 && migrate(s, e) == 0))
+		return 0;
+	/* Whoever had it open last has just removed them. */
+	if (size_of(s, "-wal") < 0 || (index >= 0 && size_of(s, "-shm") < 0))
+		e->code = ERR_BUSY;
+	return -1;
+}
+
 /*
  * While one process turns a new file into a write-ahead database, SQLite tells the others that it is
  * busy without asking the busy handler (it could be a deadlock); here it is none.
@@ -450,7 +554,7 @@ open_patiently(struct store *s, enum store_role role, bool create, struct err *e
 	int64_t until = clock_monotonic_ns() + s->busy_ms * NS_PER_MS;
 	struct err why = {0};
 
-	while (open_once(s, role, create, &why) != 0) {
+	while ((role == STORE_DRY ? open_dry(s, &why) : open_once(s, role, create, &why)) != 0) {
 		close_database(s);
 		if (role == STORE_COMMAND && !create && why.code == ERR_PERMISSION &&
 		    open_to_read(s, &why) == 0)
@@ -516,6 +620,7 @@ store_open(const struct home *h, enum store_role role, bool create, int busy_ms,
 {
 	struct store *s;
 
+	assert(role != STORE_DRY || !create);
 	if (check_file(h, create, e) != 0)
 		return -1;
 	allot_single_pages();
