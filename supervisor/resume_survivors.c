@@ -18,7 +18,6 @@
 enum {
 	END_WAIT_MS = 5000, /* for an end that has to be written down by now */
 	END_LOOK_MS = 20,
-	AFTER_LOOKS = 10,
 	KILLED_TEXT = 32
 };
 
@@ -45,7 +44,8 @@ open_attempt(const struct attempts *all, const char *op)
 struct looking {
 	const struct resuming *r;
 	bool same_boot; /* numbers of processes mean something */
-	unsigned after; /* further looks once nothing waits to be reaped any more */
+	bool waits;	/* with the run's lock: nothing new is started meanwhile */
+	int64_t until_ns;
 };
 
 int
@@ -104,29 +104,6 @@ was_killed(const struct resuming *r, const struct attempt *a, char by[KILLED_TEX
 	return killed;
 }
 
-/* Whether its end will still be written down: it waits to be reaped, or a supervisor has not said yet
- * what it found when the worker died. */
-static bool
-waits_to_be_reaped(const struct looking *l, const struct attempt *a)
-{
-	struct proc_id now;
-
-	return l->same_boot && state_of(l, a) == NULL && proc_identify(a->id.pid, &now, NULL) == 0 &&
-	    now.start_ticks == a->id.start_ticks;
-}
-
-static bool
-is_awaited(struct looking *l, const struct attempt *a, bool reported)
-{
-	if (!l->same_boot || state_of(l, a) != NULL)
-		return false;
-	if (waits_to_be_reaped(l, a)) {
-		l->after = AFTER_LOOKS;
-		return true;
-	}
-	return !reported && proc_is_alive(a->reaper);
-}
-
 /* Of what is no run here nobody reports. */
 static bool
 is_reported(const struct resuming *r)
@@ -134,51 +111,49 @@ is_reported(const struct resuming *r)
 	return !r->is_run || json_get(r->t->session.metadata, "running_operations") != NULL;
 }
 
+/* Whether its process is there, and be it to be reaped: that is done when its end is written down. */
 static bool
-any_awaited(struct looking *l)
+is_there(const struct looking *l, const struct attempt *a)
 {
-	const struct attempts *all = &l->r->attempts;
-	bool reported = is_reported(l->r), any = false;
-	size_t i;
+	struct proc_id now;
 
-	for (i = 0; i < all->nopen && !any; i++)
-		any = is_awaited(l, &all->open[i], reported);
-	/* What has just been reaped is written down in a moment. */
-	return any || (l->after > 0 && l->after-- > 0);
+	return l->same_boot && proc_identify(a->id.pid, &now, NULL) == 0 &&
+	    now.start_ticks == a->id.start_ticks;
 }
 
 /* Whoever has to write its end down lives, and has not come to it: to call it unknown would run it again
  * although the end is known. */
 static int
-check_written(const struct looking *l, struct err *e)
+not_written(const struct looking *l, const struct attempt *a, struct err *e)
 {
-	const struct attempts *all = &l->r->attempts;
-	const struct attempt *a;
-	size_t i;
-
-	for (i = 0; i < all->nopen; i++) {
-		a = &all->open[i];
-		if (!waits_to_be_reaped(l, a) || !proc_is_alive(a->reaper))
-			continue;
-		err_set(e, ERR_BUSY, "operation %s (process %d) has ended, and process %d has not yet "
-		    "written down how", a->op, (int)a->id.pid, (int)a->reaper.pid);
-		return err_hint(e, "flowsup resume %s   # again", l->r->t->session.run_id);
-	}
-	return 0;
+	err_set(e, ERR_BUSY, "operation %s (process %d) has ended, and process %d has not yet "
+	    "written down how", a->op, (int)a->id.pid, (int)a->reaper.pid);
+	return err_hint(e, "flowsup resume %s   # again", l->r->t->session.run_id);
 }
 
-/* With the run's lock: nothing new is started meanwhile. */
+/*
+ * state_of() once it says no less than can be known. It is asked after all that would write an end down has
+ * been looked at: what is not written by then will not be. What still runs may end a moment later;
+ * the new run, which takes it over, sees that.
+ */
 static int
-await_ends(struct looking *l, struct err *e)
+settled_state(struct looking *l, const struct attempt *a, const char **state, struct err *e)
 {
-	int64_t until = clock_monotonic_ns() + END_WAIT_MS * NS_PER_MS;
+	bool there, reported, reaper;
 
-	while (any_awaited(l) && clock_monotonic_ns() < until) {
+	for (;;) {
+		there = is_there(l, a);
+		reaper = l->same_boot && proc_is_alive(a->reaper);
+		reported = is_reported(l->r);
+		*state = state_of(l, a);
+		if (*state != NULL || !l->waits || !(there || (reaper && !reported)))
+			return 0;
+		if (clock_monotonic_ns() >= l->until_ns)
+			return there && reaper ? not_written(l, a, e) : 0;
 		usleep(END_LOOK_MS * 1000);
-		if (!is_reported(l->r) && target_reload(l->r->t, e) != 0)
+		if (!reported && target_reload(l->r->t, e) != 0)
 			return -1;
 	}
-	return check_written(l, e);
 }
 
 /* ---- An agent's final record ---- */
@@ -257,11 +232,13 @@ add_killed(struct resuming *r, const char *op, const char *by, struct err *e)
 }
 
 static int
-add_survivor(struct resuming *r, const struct looking *l, const struct attempt *a, struct err *e)
+add_survivor(struct resuming *r, struct looking *l, const struct attempt *a, struct err *e)
 {
-	const char *state = state_of(l, a);
+	const char *state;
 	char by[KILLED_TEXT];
 
+	if (settled_state(l, a, &state, e) != 0)
+		return -1;
 	if (state == NULL && has_final_record(r, a))
 		state = "ended";
 	/* Taking a failure over and trying it again is one step where the failure is to be tried again. */
@@ -289,8 +266,8 @@ resuming_survivors(struct resuming *r, struct err *e)
 	    (!r->is_run && run_id_make(r->new_run, e) != 0))
 		return -1;
 	l.same_boot = here && !other_boot;
-	if ((r->lock_fd >= 0 || !r->is_run) && await_ends(&l, e) != 0)
-		return -1;
+	l.waits = r->lock_fd >= 0 || !r->is_run;
+	l.until_ns = clock_monotonic_ns() + END_WAIT_MS * NS_PER_MS;
 	for (i = 0; i < r->attempts.nopen; i++) {
 		a = &r->attempts.open[i];
 		if (open_attempt(&r->attempts, a->op) == a && add_survivor(r, &l, a, e) != 0)

@@ -358,4 +358,30 @@ flowsup wait "$(cat resumed)" 2>/dev/null
 equal "the run completes" 0 $?
 equal "it ran once" 1 "$(times a)"
 equal "its output counts" done "$(answer "$(cat resumed)" a)"
+
+# It ends, and its end is not written down, at any moment of the resume: between two looks of it.
+is_zombie() { [ "$(stat_field "$1" 1)" = Z ]; }
+for look in 1 2 3 4; do
+	begin "  - {id: a, run: 'echo a >>\$COUNT; until [ -e go.a ]; do sleep 0.02; done; echo done'}
+" a
+	kill_worker "$run"
+	wait_until lists_it
+	rm -f "$FAIL_SYNC.waits" hold.waits
+	echo wait >"$FAIL_SYNC"
+	: >hold
+	HOLD_OPEN=hold HOLD_OPEN_OF=a.1 HOLD_OPEN_AT=$look LD_PRELOAD=$BUILD/tests/preload/hold_open.so \
+		flowsup resume "$run" >resumed 2>resume.err &
+	resume=$!
+	held() { [ -e hold.waits ] || gone $resume; }
+	wait_until held
+	touch go.a
+	[ ! -e hold.waits ] || wait_until is_zombie "$(pid_of "$run" a)"
+	rm hold
+	for _ in $(seq 20); do is_locked; done # it looks again
+	rm "$FAIL_SYNC"
+	wait $resume
+	equal "it ends at the resume's look $look: the resume goes on" "0 " "$? $(cat resume.err)"
+	flowsup wait "$(cat resumed)" 2>/dev/null
+	equal "and it ran once" "0 1" "$? $(times a)"
+done
 plan
