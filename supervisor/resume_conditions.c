@@ -162,6 +162,17 @@ resume_check_conversation(struct examining *x, size_t i)
 
 /* ---- What was added: checks 8 and 9 ---- */
 
+/* In the run itself, or in one that it goes on from. */
+static bool
+was_ever_started(const struct examining *x, size_t i)
+{
+	const struct json *before = json_get(json_get(x->in->state, "config"), "attempts");
+	int64_t attempts;
+
+	return x->history[i].started ||
+	    (json_int64(json_get(before, x->in->flow->ops[i].id), &attempts) && attempts > 0);
+}
+
 /* Nobody can have asked who never ran. An emitter in flight may have: it runs again, and asks again. */
 static void
 check_emitter(struct examining *x, size_t i, const struct flow_grown *g)
@@ -169,7 +180,7 @@ check_emitter(struct examining *x, size_t i, const struct flow_grown *g)
 	struct buf text = {0};
 
 	if (g->kind != FLOW_GROWN_RETRY || x->plan->rows[g->emitter].entry != NULL ||
-	    x->history[g->emitter].started)
+	    was_ever_started(x, g->emitter))
 		return;
 	buf_printf(&text, "it replaces %s, which has no outcome and was never started",
 	    x->in->flow->ops[g->emitter].id);

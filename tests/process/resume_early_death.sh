@@ -69,4 +69,31 @@ third=$("$FLOWSUP" resume "$second" 2>/dev/null)
 equal "a resume takes over what asks after its worker's death" 0 $?
 equal "what it asked for counts, and what another attempt did counts not again" '"flow_context":{"list":[1,1]}' \
 	"$("$FLOWSUP" checkpoint export --json "$third" | grep -oE '"flow_context":\{[^}]*\}')"
+
+# ---- Who asked for an escalation was in flight, and the next run dies before it starts it ----
+
+first=$(LD_PRELOAD=$BUILD/tests/preload/die_at.so "$FLOWSUP" start - <<Y
+reactive: all
+roles: {low: {env: {WHO: low}, escalate_to: high}, high: {env: {WHO: high}}}
+plan:
+  - id: a
+    assignee: low
+    run: |
+      [ "\$WHO" = low ] || { echo high; exit; }
+      flowsup emit escalate && touch "$T/escalated"
+      until test -e "$T/end"; do sleep 0.02; done
+Y
+)
+check "it asks" wait_until [ -e "$T/escalated" ]
+wait_until worker_is_ready "$first" && kill -KILL "$(worker_pid "$first")"
+wait_until status_is "$first" crashed
+power_loss "$first"
+echo publish-before 1 >"$DIE_AT"
+second=$("$FLOWSUP" resume "$first" 2>/dev/null)
+check "the second run dies" wait_until status_is "$second" crashed
+touch "$T/end"
+third=$("$FLOWSUP" resume "$second" 2>"$T/err")
+"$FLOWSUP" wait "$third" 2>/dev/null
+equal "the third one goes on all the same" 0 "$?"
+equal "with what was asked for" high "$("$FLOWSUP" logs "$third" a.s1)"
 plan
