@@ -311,6 +311,27 @@ equal "with what it asked for before, between and after" '{"after":3,"before":1,
 	"$(answer "$new" b | perl -MJSON::PP -e 'local $/; print JSON::PP->new->canonical->encode(decode_json(<STDIN>))')"
 equal "nothing is left in the spool" 0 "$(find "$FLOWSUP_HOME/runs/$run/ops/a.1/spool" -type f | wc -l)"
 
+# An attempt of that number was there before, in a run whose failure was then run again.
+begin "  - id: a
+    run: |
+      echo a >>\$COUNT
+      [ -e well ] || { flowsup emit context append /list '\"failed\"'; exit 1; }
+      until [ -e go.lonely ]; do sleep 0.02; done
+      flowsup emit context append /list '\"well\"' 2>/dev/null
+  - {id: b, needs: [a], run: 'flowsup emit context get'}
+" a
+flowsup wait "$run" 2>/dev/null
+touch well
+again=$(flowsup resume "$run" --retry-failed 2>/dev/null)
+wait_until ran a 2
+wait_until worker_is_ready "$again"
+kill_worker "$again"
+touch go.lonely
+run=$again
+wait_until has_exit a
+new=$(flowsup resume "$again" --wait 2>/dev/null)
+equal "what that one asked for does not count" '{"list":["well"]}' "$(answer "$new" b)"
+
 # ---- Its leftovers ----
 
 begin "  - {id: a, run: 'echo a >>\$COUNT; sleep 1000 & setsid sleep 1001 & until [ -e go.a ]; do sleep 0.02; done'}
