@@ -17,8 +17,8 @@ fail_start(struct daemon *d, const char *run_id, struct err *e)
 {
 	struct err ignored = {0};
 
-	(void)session_transition(d->store, run_id, STATUS_FAILED, "run.failed.start", e->msg, -1, NULL,
-	    &ignored);
+	(void)session_transition(d->store, run_id, STATUS_FAILED, reason_of_failed_start(e), e->msg, -1,
+	    NULL, &ignored);
 	return -1;
 }
 

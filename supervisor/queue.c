@@ -170,7 +170,7 @@ start_locked(struct daemon *d, const struct session *s, int run_fd, int *lock_fd
 		return JOB_LATER;
 	}
 	log_line(LOG_ERROR, "run %s: its worker cannot be started: %s", s->run_id, e->msg);
-	queue_move(d, s->run_id, STATUS_FAILED, "run.failed.start", e->msg, true);
+	queue_move(d, s->run_id, STATUS_FAILED, reason_of_failed_start(e), e->msg, true);
 	return JOB_DONE;
 }
 
@@ -189,7 +189,7 @@ cannot_start(struct daemon *d, const struct session *s, const struct err *why)
 		j->to = STATUS_STARTING;
 		j->reason = "run.starting.forked";
 		jobs_add(d, j, false);
-		queue_move(d, s->run_id, STATUS_FAILED, "run.failed.start", why->msg, false);
+		queue_move(d, s->run_id, STATUS_FAILED, reason_of_failed_start(why), why->msg, false);
 	}
 	return JOB_DONE;
 }

@@ -313,7 +313,7 @@ worker_abandon(struct worker *w, const struct err *why)
 	w->writer = NULL;
 	io_close(w->io, w);
 	w->io = NULL;
-	decide(w, STATUS_FAILED, "run.failed.start");
+	decide(w, STATUS_FAILED, reason_of_failed_start(why));
 	rc = store_failed_start(w, why);
 	if (rc == 0)
 		link_ended(w);

@@ -90,7 +90,9 @@ reserve_done(struct io_job *job, void *owner)
 
 	w->storage.busy = false;
 	w->storage.reserved = j->wanted && job->result == 0;
-	if (w->storage.reserved && w->storage.start_fails) {
+	/* Where it is files that lack there may be room all the same: the pause between tries holds. */
+	if (w->storage.reserved && w->storage.start_fails &&
+	    clock_monotonic_ns() >= w->storage.start_next_ns) {
 		w->storage.start_fails = false;
 		trouble_over(w);
 	}

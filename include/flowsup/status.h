@@ -12,6 +12,8 @@
 
 #include <stdbool.h>
 
+#include "flowsup/err.h"
+
 /* name, word, terminal, exit status of `wait` */
 #define STATUS_TABLE(X)                                                                            \
 	X(STATUS_QUEUED, "queued", false, 3)                                                       \
@@ -47,6 +49,7 @@ enum run_status {
 	X("run.failed.operation", "an operation failed", true, 1)                                  \
 	X("run.failed.checkpoint", "outcomes could not be saved", true, 74)                        \
 	X("run.failed.start", "the run could not be started", true, 78)                            \
+	X("run.failed.storage", "its state could not be written before anything began", true, 74)  \
 	X("run.failed.internal", "the worker met an internal error", true, 70)                     \
 	X("run.timed_out.deadline", "the deadline passed with work undone", true, 124)             \
 	X("run.cancelled.stop", "stopped", true, 143)                                              \
@@ -70,5 +73,7 @@ bool reason_is_resumable(const char *code);
 /* The code is in the table and is one of this status ("run.<status>.<cause>"). */
 bool reason_belongs_to(const char *code, enum run_status s);
 int status_exit(enum run_status s, const char *reason_code);
+/* Code of a run that could not be started for this reason: whether the storage of its state failed. */
+const char *reason_of_failed_start(const struct err *why);
 
 #endif

@@ -77,16 +77,36 @@ find_reason(const struct store *s, struct buf *culprit)
 	return faccessat(AT_FDCWD, buf_text(culprit), R_OK | W_OK | X_OK, AT_EACCESS) != 0 ? errno : 0;
 }
 
+/*
+ * What permissions do not say: neither a file nor a descriptor is left for what SQLite has to open beside
+ * the database. Asked by opening a file without a name; 0 where there is nothing of the kind.
+ */
+static int
+find_shortage(const char *directory)
+{
+	int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600), sys = fd < 0 ? errno : 0;
+
+	fd_close(&fd);
+	return sys == EMFILE || sys == ENFILE || sys == ENOSPC || sys == EDQUOT ? sys : 0;
+}
+
 static int
 cannot_use(struct store *s, const char *how, const char *what, int sys, struct err *e)
 {
 	struct buf culprit = {0};
-	int why;
+	int why, lacks;
 
 	if (e == NULL)
 		return -1;
 	why = find_reason(s, &culprit);
-	if (why != 0) {
+	lacks = why == 0 ? find_shortage(buf_text(&culprit)) : 0;
+	if (lacks == EMFILE || lacks == ENFILE) {
+		err_sys(e, ERR_ENVIRONMENT, lacks, "'%s' %s", s->path, how);
+		err_hint(e, "ulimit -n 1024");
+	} else if (lacks != 0) {
+		err_sys(e, ERR_NOSPACE, lacks, "'%s' %s", s->path, how);
+		err_hint(e, "df -i '%s'", buf_text(&culprit));
+	} else if (why != 0) {
 		err_set(e, ERR_PERMISSION, "'%s' %s: '%s': %s", s->path, how, buf_text(&culprit),
 		    strerror(why));
 		e->sys = why;
@@ -455,6 +475,13 @@ close_database(struct store *s)
 	s->db = NULL;
 }
 
+/* What cannot be written, for want of permission or of room. */
+static bool
+may_be_read(const struct err *why)
+{
+	return why->code == ERR_PERMISSION || why->code == ERR_NOSPACE;
+}
+
 /* ---- Without a trace ---- */
 
 /* From here on the store is a copy in memory, and may be written. */
@@ -535,7 +562,7 @@ open_dry(struct store *s, struct err *e)
 	if (open_read_only(s, index >= 0 ? "?readonly_shm=1" : "", e) != 0)
 		return -1;
 	if (migrate(s, e) == 0 ||
-	    (e->code == ERR_PERMISSION && go_to_memory(s, e) == 0 && migrate(s, e) == 0))
+	    (may_be_read(e) && go_to_memory(s, e) == 0 && migrate(s, e) == 0))
 		return 0;
 	/* Whoever had it open last has just removed them. */
 	if (size_of(s, "-wal") < 0 || (index >= 0 && size_of(s, "-shm") < 0))
@@ -556,8 +583,7 @@ open_patiently(struct store *s, enum store_role role, bool create, struct err *e
 
 	while ((role == STORE_DRY ? open_dry(s, &why) : open_once(s, role, create, &why)) != 0) {
 		close_database(s);
-		if (role == STORE_COMMAND && !create && why.code == ERR_PERMISSION &&
-		    open_to_read(s, &why) == 0)
+		if (role == STORE_COMMAND && !create && may_be_read(&why) && open_to_read(s, &why) == 0)
 			return 0;
 		close_database(s);
 		if (why.code != ERR_BUSY || clock_monotonic_ns() >= until) {

@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -120,4 +121,13 @@ status_exit(enum run_status s, const char *reason_code)
 	if (i < REASONS && reasons[i].exit != 0)
 		return reasons[i].exit;
 	return statuses[s].exit;
+}
+
+const char *
+reason_of_failed_start(const struct err *why)
+{
+	bool storage = why->code == ERR_NOSPACE || why->code == ERR_UNCERTAIN || why->sys == ENOSPC ||
+	    why->sys == EDQUOT || why->sys == EIO || why->sys == EROFS;
+
+	return storage ? "run.failed.storage" : "run.failed.start";
 }

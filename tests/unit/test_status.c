@@ -96,6 +96,7 @@ test_status__exit(void **state)
 	    {STATUS_FAILED, "run.failed.operation", 1},
 	    {STATUS_FAILED, "run.failed.checkpoint", 74},
 	    {STATUS_FAILED, "run.failed.start", 78},
+	    {STATUS_FAILED, "run.failed.storage", 74},
 	    {STATUS_FAILED, "of a newer version", 1},
 	    {STATUS_TIMED_OUT, "run.timed_out.deadline", 124},
 	    {STATUS_CANCELLED, "run.cancelled.killed", 143},
