@@ -11,7 +11,7 @@
 #include "problems.h"
 #include "start.h"
 
-enum { TEXT_LEAST = 20, NEEDS_LEAST = 12, NEEDS_SHOWN = 8, SHOWN_MOST = 200, MAX_OPS_MOST = 100000 };
+enum { TEXT_LEAST = 20, NEEDS_LEAST = 12, NEEDS_SHOWN = 8, SHOWN_MOST = 200 };
 
 static const char *const examples[] = {
     "flowsup check nightly.yaml           # what is wrong, or what would run",
@@ -21,7 +21,7 @@ static const char *const examples[] = {
 
 static const struct cli_option options[] = {
     {.name = "max-ops", .kind = CLI_INT, .value = "N", .help = "as `start --max-ops N` would see it",
-	.least = 1, .most = MAX_OPS_MOST},
+	.least = 1, .most = FLOW_MAX_OPERATIONS},
     CLI_END};
 
 /* ---- Reading ---- */

@@ -16,6 +16,7 @@ enum {
 	FLOW_MAX_ID = 64,
 	FLOW_MAX_PLAN = 200,	    /* without max_ops, for a person's or planner's document */
 	FLOW_MAX_OPERATIONS = 100000, /* in all */
+	FLOW_MAX_AT_ONCE = FLOW_MAX_OPERATIONS, /* concurrency, --jobs */
 	FLOW_DEFAULT_MAX_SPAWN = 20,
 	FLOW_DEFAULT_GRACE_S = 10,
 	FLOW_MAX_DEP_VARIABLES = 1000 /* FLOWSUP_DEP_<ID>; above only FLOWSUP_DEPS */

@@ -156,9 +156,11 @@ alias_find(struct yaml *y, struct fy_event *event, struct anchor *out)
 	    y->expanded.bytes > DOCUMENT_MAX_EXPANDED_BYTES)
 		return alias_refused(y, where, ERR_LIMIT, name,
 		    "the document grows too large by its aliases");
-	if (out->extent.height + y->depth > JSON_MAX_DEPTH)
-		return alias_refused(y, where, ERR_LIMIT, name, "nested too deeply");
-	return 0;
+	if (out->extent.height + y->depth <= JSON_MAX_DEPTH)
+		return 0;
+	err_set(y->e, ERR_LIMIT, "alias *%.*s: nested more than %d deep",
+	    (int)(name.len > 64 ? 64 : name.len), name.data, JSON_MAX_DEPTH);
+	return fail(y, where);
 }
 
 /* ---- Putting values in their place ---- */

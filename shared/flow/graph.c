@@ -346,31 +346,35 @@ find_cycle(const struct flow_owned *own, const uint32_t *unmet, bool *seen)
 	return at;
 }
 
-enum { CYCLE_SHOWN = 12 };
+/* All of it where it is so short; else so many from its beginning, and the last. With their longest ids
+ * these fit an error's text. */
+enum { CYCLE_SHORT = 6, CYCLE_SHOWN = 3 };
 
 static void
 tell_cycle(struct reader *r, const uint32_t *unmet, bool *seen)
 {
 	const struct flow_op *ops = r->own->ops;
-	uint32_t first = find_cycle(r->own, unmet, seen), least = first, at = first, shown[CYCLE_SHOWN];
+	uint32_t first = find_cycle(r->own, unmet, seen), least = first, at = first, shown[CYCLE_SHORT];
 	struct buf b = {0};
-	size_t length = 0, i;
+	size_t length = 0, most, i;
 
 	do {
 		at = unmet_predecessor(&ops[at], unmet);
 		least = at < least ? at : least;
 		length++;
 	} while (at != first);
+	most = length <= CYCLE_SHORT ? length : CYCLE_SHOWN;
 	/* Backwards from the least, so the places at the end of the list come first in order. */
 	for (at = least, i = length; i > 0; i--) {
 		at = unmet_predecessor(&ops[at], unmet);
-		if (i - 1 < CYCLE_SHOWN)
+		if (i - 1 < most)
 			shown[i - 1] = at;
 	}
-	for (i = 0; i < length && i < CYCLE_SHOWN; i++)
+	for (i = 0; i < most; i++)
 		buf_printf(&b, "%s -> ", ops[shown[i]].id);
-	if (length > CYCLE_SHOWN)
-		buf_printf(&b, "(%zu more) -> ", length - CYCLE_SHOWN);
+	if (length > most)
+		buf_printf(&b, "... (%zu more) ... -> %s -> ", length - most - 1,
+		    ops[unmet_predecessor(&ops[least], unmet)].id);
 	buf_puts(&b, ops[least].id);
 	if (b.failed)
 		out_of_memory(r);

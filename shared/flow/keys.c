@@ -54,7 +54,7 @@ static const char *const arg_words[] = {"string", "integer", "number", "boolean"
 static const struct key document_keys[] = {
     {"name", read_text, AT(document_fields, f.name), text, 0, 0, 0, NULL},
     {"prompt", read_any_text, AT(document_fields, f.prompt), text, 0, 0, 0, NULL},
-    {"concurrency", read_unsigned, AT(document_fields, f.concurrency), "an integer", 0, 1, 100000, NULL},
+    {"concurrency", read_unsigned, AT(document_fields, f.concurrency), "an integer", 0, 1, FLOW_MAX_AT_ONCE, NULL},
     {"timeout", read_duration, AT(document_fields, f.timeout_ns), duration, 0, 0, 0, NULL},
     {"max_ops", read_int64, AT(document_fields, f.max_ops), "an integer", 0, 1, FLOW_MAX_OPERATIONS, NULL},
     {"fail_fast", read_bool, AT(document_fields, f.fail_fast), truth, 0, 0, 0, NULL},

@@ -27,6 +27,7 @@ enum {
 	NAME_CACHE = 64,
 	FIRST_ITEMS = 64,
 	FIRST_FRAMES = 8,
+	NAME_SHOWN = 60,
 };
 
 static const struct {
@@ -119,17 +120,41 @@ locate(struct json_where *where, const char *text)
 	where->column = (uint32_t)(end - p) + 1;
 }
 
+/* The name that begins there as it is written, or its beginning. */
+static struct slice
+written_name(const struct reader *r, size_t at)
+{
+	struct slice name = {r->in.text + at, 1};
+
+	while (at + name.len < r->in.len && name.len < NAME_SHOWN && name.data[name.len] != '"')
+		name.len += name.data[name.len] == '\\' ? 2 : 1;
+	if (at + name.len < r->in.len && name.data[name.len] == '"')
+		name.len++;
+	while (name.len > 1 && at + name.len < r->in.len && (name.data[name.len] & 0xc0) == 0x80)
+		name.len--;
+	return name;
+}
+
 static int
 report(struct reader *r, struct json_failure *failure, struct err *e)
 {
 	const struct json_where *w = &r->in.failure.where;
 	enum json_fault f = r->in.failure.fault;
+	struct slice name;
 
 	locate(&r->in.failure.where, r->in.text);
 	if (failure != NULL)
 		*failure = r->in.failure;
 	if (f == JSON_FAULT_MEMORY)
 		return err_nomem(e);
+	if (f == JSON_FAULT_DEPTH)
+		return err_set(e, faults[f].code, "line %u, column %u: nested more than %u deep",
+		    w->line, w->column, r->max_depth);
+	if (f == JSON_FAULT_DUPLICATE) {
+		name = written_name(r, w->offset);
+		return err_set(e, faults[f].code, "line %u, column %u: the name %.*s stands here twice",
+		    w->line, w->column, (int)name.len, name.data);
+	}
 	return err_set(e, faults[f].code, "line %u, column %u: %s%s%s", w->line, w->column,
 	    faults[f].text, r->in.detail != NULL ? ": " : "", r->in.detail != NULL ? r->in.detail : "");
 }

@@ -159,6 +159,8 @@ duration_parse(struct slice text, int64_t *ns, struct err *e)
 	while (rest.len > 0) {
 		if (last)
 			return bad_duration(text, "only the last part may have decimals", e);
+		if (rest.data == text.data && rest.data[0] == '-')
+			return bad_duration(text, "it is negative", e);
 		if (!take_number(&rest, &whole, &decimals))
 			return bad_duration(text, "a number is missing", e);
 		if (rest.len == 0 && next == 0)
@@ -314,6 +316,8 @@ size_parse(struct slice text, uint64_t *bytes, struct err *e)
 	size_t i;
 	int shift;
 
+	if (text.len > 0 && text.data[0] == '-')
+		return bad_size(text, "it is negative", e);
 	if (!take_number(&rest, &whole, &decimals))
 		return bad_size(text, "a number is missing", e);
 	shift = size_shift(rest);

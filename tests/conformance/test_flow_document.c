@@ -383,7 +383,7 @@ static const struct refused {
 	""},
     {"timeout_negative", TEXT("plan: [{id: a, run: x, timeout: -5}]\n"), false, ERR_DOCUMENT, 1, 33,
 	"operation \"a\": \"timeout\" must be a duration such as 90s or 2h30m: "
-	"\"-5\" is not a duration: a number is missing",
+	"\"-5\" is not a duration: it is negative",
 	"units are d, h, m, s, ms: 90s, 2h30m, 1.5h; a bare number is seconds"},
     {"timeout_list", TEXT("plan: [{id: a, run: x, timeout: [1]}]\n"), false, ERR_DOCUMENT, 1, 33,
 	"operation \"a\": \"timeout\" must be a duration such as 90s or 2h30m, not "
@@ -741,7 +741,7 @@ static const struct refused {
 	"syntax error: expected a member name",
 	""},
     {"json_duplicate", TEXT("{\"name\": \"a\", \"n\\u0061me\": \"b\"}"), true, ERR_SYNTAX, 1, 15,
-	"member name appears twice",
+	"the name \"n\\u0061me\" stands here twice",
 	""},
     {"json_trailing", TEXT("{\"plan\": []} x"), true, ERR_SYNTAX, 1, 14,
 	"text after the value",
@@ -951,7 +951,7 @@ test_flow_document__aliases_nest_too_deeply(void **state)
 	buf_puts(&text, "a0: &a0 [x]\n");
 	for (i = 1; i < 600; i++)
 		buf_printf(&text, "a%d: &a%d [*a%d]\n", i, i, i - 1);
-	refuse_text(&text, false, ERR_LIMIT, "nested too deeply");
+	refuse_text(&text, false, ERR_LIMIT, "nested more than 512 deep");
 }
 
 int

@@ -323,8 +323,8 @@ test_flow_graph__long_cycle(void **state)
 		buf_printf(&text, "- {id: o%d, needs: [o%d], run: x}\n", i, (i + 4999) % 5000);
 	source.text = buf_view(&text);
 	assert_fails(flow_read(&source, &f, NULL, &e), ERR_DOCUMENT, e);
-	assert_string_equal(e.msg, "f:3:8: operations wait for each other: o0 -> o1 -> o2 -> o3 -> o4 -> "
-				   "o5 -> o6 -> o7 -> o8 -> o9 -> o10 -> o11 -> (4988 more) -> o0");
+	assert_string_equal(e.msg, "f:3:8: operations wait for each other: o0 -> o1 -> o2 -> "
+				   "... (4996 more) ... -> o4999 -> o0");
 	buf_clear(&text);
 }
 
