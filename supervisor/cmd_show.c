@@ -222,7 +222,10 @@ why_cell(struct table *t, const struct json *op)
 	struct buf b = {0};
 
 	render_percent(progress, render_member(op, "progress_text"), &b);
-	table_text(t, OUT_DIM, b.len > 0 ? buf_text(&b) : render_member(op, "why"));
+	if (b.len == 0)
+		buf_puts(&b, render_member(op, "why"));
+	render_leftovers(op, b.len > 0 ? "; " : "", &b);
+	table_text(t, OUT_DIM, buf_text(&b));
 	buf_clear(&b);
 }
 
@@ -499,5 +502,6 @@ const struct command cmd_show = {
     .max_operands = 1,
     .operands = "run",
     .json = true,
+    .this_run = true,
     .run = run,
 };

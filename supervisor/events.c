@@ -360,5 +360,6 @@ event_line(const struct json *event, bool utc, struct buf *to)
 	}
 	if (kinds[which].kind != EVENT_SKIPPED || !add_cause(event, to))
 		add_detail(event, to);
+	render_leftovers(event, "; ", to);
 	return true;
 }

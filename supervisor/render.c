@@ -113,6 +113,15 @@ render_percent(double fraction, const char *text, struct buf *to)
 }
 
 void
+render_leftovers(const struct json *o, const char *before, struct buf *to)
+{
+	double n = render_number(o, "leftovers", 0);
+
+	if (n >= 1)
+		buf_printf(to, "%s%.0f leftover process%s ended", before, n, n < 2 ? "" : "es");
+}
+
+void
 render_next(const struct json *run, struct buf *to)
 {
 	const char *status = render_member(run, "status");

@@ -24,6 +24,8 @@ enum out_style render_status_style(const char *word);
 void render_status(const struct json *run, struct buf *to);
 /* "50%: half"; nothing below 0. */
 void render_percent(double fraction, const char *text, struct buf *to);
+/* "; 3 leftover processes ended" of an operation or an event that counts them; `before` stands first. */
+void render_leftovers(const struct json *o, const char *before, struct buf *to);
 /* What a run waits for, or how to go on with it. */
 void render_next(const struct json *run, struct buf *to);
 

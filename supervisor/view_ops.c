@@ -44,8 +44,10 @@ place_line(const struct run_files *f, struct op_view *ops, struct attempt_line *
 		ops[op].end = NULL;
 	} else if (line->attempt == view_number(ops[op].start, "attempt", 1)) {
 		ops[op].end = attempt_line_json(line);
+		ops[op].leftovers += view_number(ops[op].end, "leftovers", 0);
 	} else if (line->attempt + 1 == view_number(ops[op].start, "attempt", 1)) {
 		ops[op].before = attempt_line_json(line);
+		ops[op].leftovers += view_number(ops[op].before, "leftovers", 0);
 	}
 }
 
@@ -343,6 +345,7 @@ operation_json(const struct run_files *f, const struct session *s, size_t op,
 	    running ? json_real(view_process_age(view_start_id(v->start).start_ticks)) : json_null());
 	o = json_set(o, "progress", running ? member_or_null(v->recent, "fraction") : json_null());
 	o = json_set(o, "progress_text", running ? member_or_null(v->recent, "text") : json_null());
+	o = json_set(o, "leftovers", json_int(v->leftovers));
 	o = json_set(o, "needs", needs_json(f, op));
 	return with_origin(f, (uint32_t)op, o);
 }

@@ -22,6 +22,7 @@ struct op_view {
 	bool carried; /* the entry came from the run that this one resumes */
 	const struct json *start, *end; /* latest lines of attempts.log */
 	const struct json *before; /* the end of the attempt before that */
+	int64_t leftovers; /* processes that all its attempts here left, and that were ended */
 	const struct json *recent; /* of view_recent, or NULL */
 	size_t blocker; /* operation that keeps it from running, SIZE_MAX: none */
 };

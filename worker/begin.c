@@ -392,7 +392,7 @@ signals_ready(void *arg, short revents)
 		if (info[i].ssi_signo == SIGCHLD)
 			w->children_changed = true;
 		else
-			worker_leave(w);
+			worker_leave(w, (int)info[i].ssi_signo);
 	}
 }
 

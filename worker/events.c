@@ -100,7 +100,7 @@ event_of_op(struct worker *w, const char *name, uint32_t i)
 
 void
 events_attempt_end(struct worker *w, uint32_t i, unsigned attempt, enum op_class class, int code,
-    int signal)
+    int signal, unsigned leftovers)
 {
 	buf_puts(&w->attempts, "{\"kind\":\"end\",\"op\":");
 	json_write_string(&w->attempts, slice_of(w->flow->ops[i].id));
@@ -108,6 +108,8 @@ events_attempt_end(struct worker *w, uint32_t i, unsigned attempt, enum op_class
 	    op_class_word(class), code);
 	if (signal > 0)
 		buf_printf(&w->attempts, ",\"signal\":%d", signal);
+	if (leftovers > 0)
+		buf_printf(&w->attempts, ",\"leftovers\":%u", leftovers);
 	buf_puts(&w->attempts, "}\n");
 }
 

@@ -55,12 +55,13 @@ leave_due(void *arg)
 }
 
 void
-worker_leave(struct worker *w)
+worker_leave(struct worker *w, int sig)
 {
 	struct err e = {0};
 
 	if (w->closed & CLOSED_TERMINATED)
 		return;
+	w->asked_by = sig;
 	log_line(LOG_INFO, "asked to leave: operations that run are left running");
 	admission_close(w, CLOSED_TERMINATED);
 	if (timer_arm(&w->loop.timers, &w->give_up,
@@ -121,6 +122,8 @@ describe(struct worker *w, const struct err *why)
 			storage_name_unsaved(w, &text);
 		}
 	}
+	if (w->status == STATUS_CRASHED)
+		buf_printf(&text, "%s (%s)", reason_text(w->reason_code), proc_signal_name(w->asked_by));
 	if (w->status == STATUS_TIMED_OUT)
 		buf_printf(&text, "%s: %llu of %zu operations were not run", reason_text(w->reason_code),
 		    (unsigned long long)(w->flow->nops - w->counts.done), w->flow->nops);

@@ -269,6 +269,8 @@ retry_later(struct attempt_run *a, const struct outcome *o)
 	event_int(w, "code", o->code);
 	event_text(w, "message", o->message != NULL ? o->message : "");
 	event_int(w, "delay_ms", delay / NS_PER_MS);
+	if (a->leftovers > 0)
+		event_int(w, "leftovers", a->leftovers);
 	event_end(w);
 	fd_close(&a->out_fd);
 	if (timer_arm(&w->loop.timers, &a->retry, clock_monotonic_ns() + delay, retry_due, a, &e) != 0)
@@ -377,7 +379,7 @@ settle_attempt(struct attempt_run *a, struct outcome *o)
 	context = take_changes(a, o);
 	w->settling--;
 	artifact_dir_over(a);
-	events_attempt_end(w, i, a->number, o->class, o->code, o->signal);
+	events_attempt_end(w, i, a->number, o->class, o->code, o->signal, a->leftovers);
 	if (o->class == CLASS_CANCELLED) {
 		cancelled(a);
 		return;

@@ -300,7 +300,8 @@ struct worker {
 	} storage;
 
 	/* How it ends. */
-	bool leave_now; /* after SIGTERM: the time for acknowledgements is over */
+	int asked_by;	/* signal, once it is asked to leave */
+	bool leave_now; /* then: the time for acknowledgements is over */
 	bool disowned;	/* the run's row is terminal by somebody else's hand */
 	bool stored;	/* the terminal status is in the database */
 	struct timer give_up;
@@ -334,8 +335,8 @@ bool worker_is_idle(const struct worker *w);
 bool worker_finish(struct worker *w);
 /* worker_begin failed: stores that the run could not be started. 0 when that was stored. */
 int worker_abandon(struct worker *w, const struct err *why);
-/* SIGTERM. */
-void worker_leave(struct worker *w);
+/* SIGTERM, SIGINT, SIGQUIT. */
+void worker_leave(struct worker *w, int sig);
 
 /* admission.c */
 bool admission_open(struct worker *w);
@@ -677,7 +678,7 @@ void event_end(struct worker *w);
 /* {"event":name,…,"op":id,"attempt":n} */
 void event_of_op(struct worker *w, const char *name, uint32_t i);
 void events_attempt_end(struct worker *w, uint32_t i, unsigned attempt, enum op_class class,
-    int code, int signal);
+    int code, int signal, unsigned leftovers);
 void events_flush(struct worker *w);
 /* A job that tells others what has happened: who knows it by that finds it in the event log. */
 void events_then(struct worker *w, struct io_job *job);

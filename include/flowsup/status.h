@@ -57,7 +57,7 @@ enum run_status {
 	X("run.cancelled.queued", "stopped before it started", true, 143)                          \
 	X("run.crashed.signal", "the worker was killed by a signal", true, 137)                    \
 	X("run.crashed.exit", "the worker left without an outcome", true, 137)                     \
-	X("run.crashed.terminated", "the worker was asked to leave (SIGTERM)", true, 137)          \
+	X("run.crashed.terminated", "the worker was asked to leave by a signal", true, 137)        \
 	X("run.crashed.unknown", "the worker is gone; how it ended is not known", true, 137)       \
 	X("run.crashed.watchdog", "its worker showed no sign of life and was killed", true, 137)   \
 	X("run.crashed.boot", "the machine was started anew", true, 137)

@@ -399,7 +399,8 @@ ckpt_writer_close(struct ckpt_writer *w, bool abandon, struct err *e)
 			*e = w->progress.why;
 		else
 			err_set(e, ERR_IO, "abandoned");
-		result = err_wrap(e, "checkpoint: %ju outcomes were not saved", (uintmax_t)missing);
+		result = err_wrap(e, "checkpoint: %ju outcome%s not saved", (uintmax_t)missing,
+		    missing == 1 ? " was" : "s were");
 	}
 	files_close(&w->c.files);
 	pthread_cond_destroy(&w->work);

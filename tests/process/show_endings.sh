@@ -113,4 +113,22 @@ YAML
 "$FLOWSUP" wait "$run"
 equal "the next attempt says what it was for" "completed again after exit 4" "$(op "$run" again state why)"
 
+# ---- What an operation left behind ----
+run=$("$FLOWSUP" start --wait - 2>"$T/lines" <<'YAML'
+plan:
+  - {id: clean, run: "true"}
+  - {id: one, needs: [clean], run: "sleep 1000 & true"}
+  - id: three
+    needs: [one]
+    run: "sleep 1000 & test -e left || { touch left; sleep 1000 & exit 4; }"
+    retry: {attempts: 2, backoff: 1ms}
+YAML
+)
+equal "what was left behind is counted" "0 1 3" "$(op "$run" clean leftovers) $(op "$run" one leftovers) $(op "$run" three leftovers)"
+matches "show says so" "; 1 leftover process ended\$" "$(row "$run" one)"
+matches "of all attempts together" "; 3 leftover processes ended\$" "$(row "$run" three)"
+equal "and nothing of what left nothing" "" "$(row "$run" clean | grep leftover)"
+matches "a line of --wait says so" "one completed; 1 leftover process ended" "$(cat "$T/lines")"
+matches "of an attempt too" "three failed, and is tried again: .*; 2 leftover processes ended" "$(cat "$T/lines")"
+
 plan

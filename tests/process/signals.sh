@@ -42,6 +42,7 @@ for signal in INT QUIT TERM; do
 	"$FLOWSUP" wait "$id" 2>/dev/null
 	equal "SIG$signal: exit 137" 137 $?
 	equal "SIG$signal: it was asked to leave" "run.crashed.terminated" "$(run_fact "$id" reason)"
+	matches "SIG$signal: by this signal" "asked to leave by a signal \(SIG$signal\)" "$("$FLOWSUP" show "$id")"
 	"$FLOWSUP" kill "$id" 2>/dev/null
 	start_long
 done

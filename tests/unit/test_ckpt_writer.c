@@ -692,7 +692,7 @@ test_writer__abandoned_outcomes_are_reported(void **unused)
 	assert_fails(ckpt_flush(s.w, &e), ERR_NOSPACE, e);
 	assert_int_equal(ckpt_progress(s.w).health, CKPT_STORAGE);
 	assert_fails(ckpt_writer_close(s.w, true, &e), ERR_NOSPACE, e);
-	assert_non_null(strstr(e.msg, "1 outcomes were not saved"));
+	assert_non_null(strstr(e.msg, "1 outcome was not saved"));
 	s.w = NULL;
 	gate_open(&g);
 	world_end(&s);
