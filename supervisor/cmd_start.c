@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-enum { JOBS_MOST = 10000, RECORDS_MOST = 1000000000 };
+enum { RECORDS_MOST = 1000000000 };
 #define BYTES_MOST (INT64_C(1) << 40)
 
 static const char *const examples[] = {
@@ -41,7 +41,7 @@ const struct cli_option start_options[] = {
 	.help = "ROLE plans how to do the operand, a prompt"},
     {.name = "wait", .letter = 'w', .kind = CLI_FLAG, .help = "follow it; exit by its outcome"},
     {.name = "jobs", .letter = 'j', .kind = CLI_INT, .value = "N", .help = "operations at once",
-	.least = 1, .most = JOBS_MOST},
+	.least = 1, .most = FLOW_MAX_AT_ONCE},
     {.name = "timeout", .kind = CLI_DURATION, .value = "TIME",
 	.help = "start nothing more after TIME", .least = 1},
     {.name = "max-ops", .kind = CLI_INT, .value = "N", .help = "at most N operations in all",
@@ -370,7 +370,7 @@ start_made_json(struct json *o, const struct home *h, const char *run_id, const 
 }
 
 static void
-print_made(struct cli *c, const struct home *h, const struct made *m, const struct hold *hold)
+print_made(struct cli *c, const struct home *h, const struct made *m, struct hold *hold)
 {
 	hold_before_writing(hold, STDOUT_FILENO);
 	if (c->json)
@@ -381,6 +381,8 @@ print_made(struct cli *c, const struct home *h, const struct made *m, const stru
 	out_flush(c->out);
 	if (c->out->failed.code != ERR_NONE)
 		cli_note("run %s was started all the same", m->run);
+	if (cli_flag(c, "foreground"))
+		hold_keep(hold);
 	hold_end(hold);
 }
 

@@ -47,6 +47,18 @@ hold_before_writing(const struct hold *h, int fd)
 }
 
 void
+hold_keep(struct hold *h)
+{
+	static const int taken[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
+	size_t i;
+
+	for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+		sigaddset(&h->before, taken[i]);
+	/* The hold may have ended for the sake of a reader. */
+	sigprocmask(SIG_BLOCK, &h->before, NULL);
+}
+
+void
 hold_end(const struct hold *h)
 {
 	sigprocmask(SIG_SETMASK, &h->before, NULL);

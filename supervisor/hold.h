@@ -24,6 +24,10 @@ int hold_check(struct err *e);
  * nobody who does not read keeps this process. Ends the hold then. */
 void hold_before_writing(const struct hold *h, int fd);
 
+/* What a supervisor takes from a descriptor (daemon.c) waits beyond the end of the hold, for one that this
+ * process is about to become. */
+void hold_keep(struct hold *h);
+
 /* What waited acts now. May be called again. */
 void hold_end(const struct hold *h);
 

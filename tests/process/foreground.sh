@@ -60,6 +60,19 @@ equal "a second one ends what runs" 143 $?
 equal "the run is cancelled" cancelled "$(fact "$id" status)"
 rm "$T/go"
 
+# One that comes when the id was said and nobody takes signals yet waits for who does.
+if is_sanitized; then
+	skip "an early signal (a sanitizer must come first)"
+else
+	for signal in INT TERM HUP QUIT; do
+		LD_PRELOAD=$BUILD/tests/preload/signal_early.so SIGNAL_EARLY=$(kill -l $signal) \
+			"$FLOWSUP" start --foreground -- true >"$T/id" 2>"$T/said"
+		matches "SIG$signal before all is ready: the command ends by its run's outcome" '^(0|143)$' $?
+		check "SIG$signal before all is ready: the run does as it is told" \
+			grep -q "SIG$signal: run $(cat "$T/id") starts nothing more" "$T/said"
+	done
+fi
+
 # ---- Deaths ----
 begin -- sh -c "echo \$\$ >'$T/op'; exec sleep 1000"
 wait_until [ -s "$T/op" ]
