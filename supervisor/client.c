@@ -116,10 +116,10 @@ hear(int fd, enum message_type wanted, int64_t until_ns, struct message *out, st
 
 /* Connects, asks, hears one answer. Consumes body. */
 static int
-ask_with(const struct home *h, enum message_type type, struct json *body, int beside,
+ask_with(const struct home *h, enum message_type type, struct json *body, int beside, int limit_ms,
     enum message_type wanted, struct message *out, int *keep, struct err *e)
 {
-	int64_t until = in_ms(CLIENT_ANSWER_MS);
+	int64_t until = in_ms(limit_ms);
 	int fd = connect_and_greet(h, e), rc = -1;
 
 	if (fd < 0)
@@ -137,7 +137,7 @@ static int
 ask(const struct home *h, enum message_type type, struct json *body, enum message_type wanted,
     struct message *out, int *keep, struct err *e)
 {
-	return ask_with(h, type, body, -1, wanted, out, keep, e);
+	return ask_with(h, type, body, -1, CLIENT_ANSWER_MS, wanted, out, keep, e);
 }
 
 /* Nobody there, or nobody who answers: a reason to start one and to ask again. */
@@ -154,7 +154,7 @@ is_worth_another(const struct err *e)
 struct poke {
 	const char *run_id;
 	bool scan;
-	int beside;
+	int beside, limit_ms;
 };
 
 static int
@@ -165,7 +165,7 @@ poke_once(const struct home *h, const struct poke *p, struct err *e)
 
 	if (p->scan)
 		body = json_set(body, "scan", json_bool(true));
-	if (ask_with(h, MSG_POKE, body, p->beside, MSG_ACCEPTED, &answer, NULL, e) != 0)
+	if (ask_with(h, MSG_POKE, body, p->beside, p->limit_ms, MSG_ACCEPTED, &answer, NULL, e) != 0)
 		return -1;
 	message_clear(&answer);
 	return 0;
@@ -230,29 +230,38 @@ insist(const struct home *h, int (*once)(const struct home *, const struct poke 
 }
 
 static int
-poke(const struct home *h, const struct poke *p, struct err *e)
+poke(const struct home *h, const char *run_id, bool scan, int values_fd, struct err *e)
 {
+	const struct poke p = {run_id, scan, values_fd, CLIENT_ANSWER_MS};
 	bool started;
 
-	return insist(h, poke_once, p, &started, e);
+	return insist(h, poke_once, &p, &started, e);
 }
 
 int
 client_poke(const struct home *h, const char *run_id, struct err *e)
 {
-	return poke(h, &(struct poke){.run_id = run_id, .beside = -1}, e);
+	return poke(h, run_id, false, -1, e);
+}
+
+int
+client_nudge(const struct home *h, const char *run_id, struct err *e)
+{
+	const struct poke p = {run_id, false, -1, CLIENT_GLANCE_MS};
+
+	return poke_once(h, &p, e);
 }
 
 int
 client_supply(const struct home *h, const char *run_id, int values_fd, struct err *e)
 {
-	return poke(h, &(struct poke){.run_id = run_id, .beside = values_fd}, e);
+	return poke(h, run_id, false, values_fd, e);
 }
 
 int
 client_scan(const struct home *h, const char *run_id, struct err *e)
 {
-	return poke(h, &(struct poke){.run_id = run_id, .scan = true, .beside = -1}, e);
+	return poke(h, run_id, true, -1, e);
 }
 
 int
@@ -268,11 +277,11 @@ client_is_up(const struct home *h)
 {
 	struct err e = {0};
 	int fd = ipc_connect(h->fd, HOME_SOCKET, &e);
+	/* One that does not get round to its callers listens all the same. */
+	bool up = fd >= 0 || e.code == ERR_BUSY;
 
-	if (fd < 0)
-		return false;
 	fd_close(&fd);
-	return true;
+	return up;
 }
 
 /* ---- Following ---- */
@@ -337,7 +346,7 @@ add_page(struct json *all, const struct json *page)
 }
 
 int
-client_status(const struct home *h, struct json **out, struct err *e)
+client_status(const struct home *h, int limit_ms, struct json **out, struct err *e)
 {
 	struct json *all = NULL, *body;
 	struct message page;
@@ -348,7 +357,7 @@ client_status(const struct home *h, struct json **out, struct err *e)
 		body = json_object();
 		if (next != NULL)
 			body = json_set(body, "after", json_cstr(next));
-		if (ask(h, MSG_STATUS, body, MSG_STATUS_IS, &page, NULL, e) != 0)
+		if (ask_with(h, MSG_STATUS, body, -1, limit_ms, MSG_STATUS_IS, &page, NULL, e) != 0)
 			break;
 		if (all != NULL)
 			all = add_page(json_remove(all, slice_of("next")), page.body);
@@ -412,7 +421,7 @@ wait_for_runs(const struct home *h, const struct client_stop *how, int fd, struc
 		if (e->code != ERR_TIMEOUT)
 			return -1;
 		over = clock_monotonic_ns() >= until;
-		if (how->waits != NULL && !(over && told) && client_status(h, &status, e) == 0) {
+		if (how->waits != NULL && !(over && told) && client_status(h, CLIENT_ANSWER_MS, &status, e) == 0) {
 			how->waits(status);
 			json_unref(status);
 		}

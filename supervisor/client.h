@@ -14,8 +14,9 @@
 #include "flowsup/json.h"
 #include "flowsup/protocol.h"
 
-/* An answer is waited for so long; then a supervisor is started and asked again; then given up. */
-enum { CLIENT_ANSWER_MS = 1000, CLIENT_LIMIT_MS = 10000 };
+/* An answer is waited for so long; then a supervisor is started and asked again; then given up. Who only
+ * reads waits no longer than a glance: one that hangs must not make `list` slow. */
+enum { CLIENT_GLANCE_MS = 150, CLIENT_ANSWER_MS = 1000, CLIENT_LIMIT_MS = 10000 };
 
 /*
  * Says that a run, or a control of it, is waiting. Starts a supervisor when none answers, and asks
@@ -24,6 +25,8 @@ enum { CLIENT_ANSWER_MS = 1000, CLIENT_LIMIT_MS = 10000 };
  * supervisor finds it.
  */
 int client_poke(const struct home *h, const char *run_id, struct err *e);
+/* The same once, for CLIENT_GLANCE_MS at most; starts none. ERR_NOTFOUND, ERR_TIMEOUT, ERR_BUSY. */
+int client_nudge(const struct home *h, const char *run_id, struct err *e);
 /* The same, and it gets the run's withheld values: a memfd of withheld.h, or -1. */
 int client_supply(const struct home *h, const char *run_id, int values_fd, struct err *e);
 /* The same, and it looks at everything that waits: slots or a key have become free. */
@@ -57,9 +60,9 @@ void client_change_clear(struct client_change *c);
 /*
  * {"pid":N,"version":TEXT,"runs":N,"unwritten":N,"unwritten_why":TEXT,"database_lost":BOOL,"workers":{RUN:{"pid":N,"state":WORD,
  * "stalled":BOOL,"done":N,"total":N}}}, both null while the plan is not known; all pages put together. ERR_NOTFOUND when no supervisor listens (none is
- * started); ERR_TIMEOUT.
+ * started); ERR_TIMEOUT after limit_ms for a page.
  */
-int client_status(const struct home *h, struct json **out, struct err *e);
+int client_status(const struct home *h, int limit_ms, struct json **out, struct err *e);
 
 struct client_stop {
 	bool all;	  /* every run gets a stop: mode drain, with now mode now */

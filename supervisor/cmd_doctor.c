@@ -14,10 +14,12 @@
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/home.h"
+#include "flowsup/log.h"
 #include "flowsup/proc.h"
 #include "flowsup/store.h"
 #include "gc.h"
 #include "output.h"
+#include "paste.h"
 #include "providers.h"
 #include "seek.h"
 #include "service.h"
@@ -54,7 +56,33 @@ static const struct {
 static void say(struct doctor *d, enum grade g, const char *check, const char *hint,
     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-enum { TEXT_INDENT = 22 };
+enum { TEXT_INDENT = 22, NARROW = 60, NARROW_INDENT = 10 };
+
+/* A command, and behind # what it is for; where it is too wide it stays one that can be pasted. */
+static void
+say_hint(struct output *out, const char *hint)
+{
+	const char *what = strstr(hint, "   # ");
+	struct slice command = {hint, what != NULL ? (size_t)(what - hint) : strlen(hint)};
+	const int indent = out->width > 0 && out->width < NARROW ? NARROW_INDENT : TEXT_INDENT;
+	struct buf clean = {0}, b = {0};
+
+	text_neutralise(&clean, slice_of(hint), false);
+	if (indent + text_width(buf_view(&clean)) > out->width && out->width > 0) {
+		buf_reset(&clean);
+		text_neutralise(&clean, command, false);
+		paste_wrap(&b, buf_view(&clean), indent, indent, out->width);
+		if (what != NULL)
+			paste_comment(&b, slice_of(what + strlen("   # ")), indent, out->width);
+	} else {
+		buf_slice(&b, buf_view(&clean));
+	}
+	out_printf(out, "%*s", indent, "hint: ");
+	out_text(out, buf_view(&b), true);
+	out_puts(out, "\n");
+	buf_clear(&clean);
+	buf_clear(&b);
+}
 
 static void
 say_text(struct doctor *d, enum grade g, const char *check, const char *hint, struct slice text)
@@ -67,11 +95,8 @@ say_text(struct doctor *d, enum grade g, const char *check, const char *hint, st
 	out_text(out, text, false);
 	out_puts(out, "\n");
 	out_wrap(out, from, TEXT_INDENT);
-	if (hint != NULL) {
-		out_printf(out, "%*s", TEXT_INDENT, "hint: ");
-		out_text(out, slice_of(hint), false);
-		out_puts(out, "\n");
-	}
+	if (hint != NULL)
+		say_hint(out, hint);
 }
 
 static void
@@ -118,7 +143,7 @@ check_program(struct doctor *d)
 	if (proc_relative_to_self("../libexec/flowsup/flowsup-worker", &path, &e) != 0)
 		say_error(d, GRADE_BROKEN, "worker", &e);
 	else if (access(buf_text(&path), X_OK) != 0)
-		say(d, GRADE_BROKEN, "worker", "install flowsup again, whole", "'%s': %s",
+		say(d, GRADE_BROKEN, "worker", NULL, "'%s': %s; install flowsup again, whole",
 		    buf_text(&path), strerror(errno));
 	else
 		say(d, GRADE_OK, "worker", NULL, "%s", buf_text(&path));
@@ -131,8 +156,8 @@ check_kernel(struct doctor *d)
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 
 	if (fd < 0)
-		say(d, GRADE_BROKEN, "kernel", "Linux 5.4 or newer", "no process descriptors: %s",
-		    strerror(errno));
+		say(d, GRADE_BROKEN, "kernel", NULL,
+		    "no process descriptors: %s; Linux 5.4 or newer is needed", strerror(errno));
 	else
 		say(d, GRADE_OK, "kernel", NULL, "process descriptors");
 	fd_close(&fd);
@@ -198,8 +223,15 @@ check_file_system(struct doctor *d)
 	left = (uint64_t)v.f_bavail * v.f_frsize;
 	say(d, left < SPACE_LOW ? GRADE_WARNING : GRADE_OK, "space", NULL, "%s free",
 	    size_format(left, text));
-	if ((v.f_flag & ST_RDONLY) != 0 || faccessat(d->home.fd, ".", W_OK, 0) != 0)
-		say(d, GRADE_BROKEN, "writable", NULL, "'%s' cannot be written to", d->home.path);
+	/* Some file systems have no number of files. */
+	if (v.f_files > 0 && v.f_favail == 0)
+		say(d, GRADE_BROKEN, "files", "flowsup gc --keep-days 7   # or remove other files there",
+		    "no file can be made: the file system has no inodes left");
+	if (faccessat(d->home.fd, ".", W_OK, AT_EACCESS) != 0) {
+		err_sys(&e, ERR_PERMISSION, errno, "'%s' cannot be written to", d->home.path);
+		home_hint(d->home.path, &e);
+		say_error(d, GRADE_BROKEN, "writable", &e);
+	}
 }
 
 static void
@@ -211,7 +243,7 @@ check_home(struct doctor *d)
 		d->has_home = true;
 		say(d, GRADE_OK, "state", NULL, "%s", d->home.path);
 		check_file_system(d);
-	} else if (e.code == ERR_NOTFOUND) {
+	} else if (e.code == ERR_NOTFOUND && home_may_be_made(d->c->home, &e) == 0) {
 		say(d, GRADE_NOTE, "state", NULL, "no state directory yet; the first start makes it");
 	} else {
 		say_error(d, GRADE_BROKEN, "state", &e);
@@ -428,8 +460,8 @@ check_database(struct doctor *d)
 			    store_steps_waiting(s) == 1 ? "" : "s");
 		check_runs(d, s);
 	} else if (e.code == ERR_NOTFOUND && target_lost_database(&d->home, &e)) {
-		say(d, GRADE_BROKEN, "database", "restore it from a copy, or resume what is named below",
-		    "%s", e.msg);
+		say(d, GRADE_BROKEN, "database", NULL,
+		    "%s; restore it from a copy, or resume what is named below", e.msg);
 		check_runs(d, NULL);
 	} else if (e.code == ERR_NOTFOUND) {
 		say(d, GRADE_NOTE, "database", NULL, "none yet");
@@ -487,7 +519,7 @@ check_supervisor(struct doctor *d)
 	int64_t pid = 0;
 	int lock = lock_state(&d->home);
 
-	if (client_status(&d->home, &status, &e) == 0) {
+	if (client_status(&d->home, CLIENT_ANSWER_MS, &status, &e) == 0) {
 		(void)json_int64(json_get(status, "pid"), &pid);
 		if (json_is_true(json_get(status, "database_lost")))
 			say(d, GRADE_WARNING, "supervisor", "flowsup supervisor",

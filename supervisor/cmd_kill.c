@@ -52,7 +52,7 @@ worker_from_supervisor(struct killing *k, struct proc_id *id)
 	const struct json *worker;
 	int64_t pid = 0;
 
-	if (!client_is_up(&k->t->home) || client_status(&k->t->home, &status, NULL) != 0)
+	if (!client_is_up(&k->t->home) || client_status(&k->t->home, CLIENT_ANSWER_MS, &status, NULL) != 0)
 		return false;
 	worker = json_get(json_get(status, "workers"), k->t->session.run_id);
 	if (!json_int64(json_get(worker, "pid"), &pid) || pid <= 0 || pid > INT32_MAX)

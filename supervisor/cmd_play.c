@@ -5,10 +5,13 @@
 #include "cli.h"
 #include "flowsup/flow.h"
 #include "output.h"
+#include "paste.h"
 #include "plan.h"
 #include "playbooks.h"
 #include "problems.h"
 #include "start.h"
+
+enum { USAGE_INDENT = 4 };
 
 static const char *const play_examples[] = {
     "flowsup play list                          # which there are",
@@ -72,18 +75,21 @@ add_usage(struct buf *to, const char *name, const struct flow *f)
 	buf_printf(to, "flowsup play %s", name);
 	for (i = 0; flow_arg_at(f, i, &arg); i++)
 		buf_printf(to, arg.required ? " --arg %s=..." : " [--arg %s=...]", arg.name);
-	buf_puts(to, " [OPTION]... [PROMPT]\n");
+	buf_puts(to, " [OPTION]... [PROMPT]");
 }
 
 static int
 print_usage(const struct cli *c, const char *name, const struct flow *f, struct err *e)
 {
-	struct buf usage = {0};
+	struct buf usage = {0}, fits = {0};
 	int r;
 
 	add_usage(&usage, name, f);
-	r = buf_ok(&usage, e);
-	out_text(c->out, buf_view(&usage), true);
+	paste_wrap(&fits, buf_view(&usage), 0, USAGE_INDENT, c->out->width);
+	buf_putc(&fits, '\n');
+	r = buf_ok(&fits, e);
+	out_text(c->out, buf_view(&fits), true);
+	buf_clear(&fits);
 	buf_clear(&usage);
 	return r == 0 ? print_arguments(f, c->out, e) : r;
 }
@@ -111,7 +117,7 @@ help(struct cli *c, struct err *e)
 	if (read_playbook(c->operands[0], &path, &f, e) != 0)
 		return -1;
 	r = print_usage(c, c->operands[0], f, e);
-	out_puts(c->out, "\nOptions are those of `flowsup play --help`. The document: ");
+	out_puts(c->out, "\nOptions are those of\n    flowsup play --help\nThe document: ");
 	out_text(c->out, slice_of(path), false);
 	out_puts(c->out, "\n");
 	flow_free(f);

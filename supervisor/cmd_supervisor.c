@@ -148,7 +148,7 @@ ask_status(const struct cli *c, struct json **status, struct err *e)
 
 	if (rc != 0)
 		return rc;
-	rc = client_status(&h, status, e);
+	rc = client_status(&h, CLIENT_ANSWER_MS, status, e);
 	if (rc != 0 && e->code == ERR_NOTFOUND) {
 		err_set(e, ERR_NOTFOUND, "no supervisor runs for '%s'", h.path);
 		rc = 1;

@@ -8,7 +8,7 @@
 #include "paste.h"
 #include "view.h"
 
-enum { BREAK_COLUMNS = 2, HINT_INDENT = 6, NOTE_COLUMNS = 5 };
+enum { HINT_INDENT = 6, NOTE_COLUMNS = 5 };
 
 void
 paste_command(struct buf *to, const char *verb, const char *home_option, const char *run_id,
@@ -56,19 +56,22 @@ word_length(struct slice text)
 	return i;
 }
 
-void
-paste_wrap(struct buf *to, struct slice command, int used, int indent, int width)
+/* A line that goes on ends in `end`, and the next one begins with `start`. */
+static void
+wrap(struct buf *to, struct slice text, int used, int indent, int width, const char *end,
+    const char *start)
 {
+	const int room = width - text_width(slice_of(end));
 	struct slice word;
 	bool first = true;
 	int columns;
 
-	while (command.len > 0) {
-		word = (struct slice){command.data, word_length(command)};
+	while (text.len > 0) {
+		word = (struct slice){text.data, word_length(text)};
 		columns = text_width(word);
-		if (!first && width > 0 && used + 1 + columns + BREAK_COLUMNS > width) {
-			buf_printf(to, " \\\n%*s", indent, "");
-			used = indent;
+		if (!first && width > 0 && used + 1 + columns > room) {
+			buf_printf(to, "%s\n%*s%s", end, indent, "", start);
+			used = indent + text_width(slice_of(start));
 		} else if (!first) {
 			buf_putc(to, ' ');
 			used++;
@@ -76,11 +79,26 @@ paste_wrap(struct buf *to, struct slice command, int used, int indent, int width
 		buf_slice(to, word);
 		used += columns;
 		first = false;
-		command.data += word.len;
-		command.len -= word.len;
-		for (; command.len > 0 && command.data[0] == ' '; command.len--)
-			command.data++;
+		text.data += word.len;
+		text.len -= word.len;
+		for (; text.len > 0 && text.data[0] == ' '; text.len--)
+			text.data++;
 	}
+}
+
+void
+paste_wrap(struct buf *to, struct slice command, int used, int indent, int width)
+{
+	wrap(to, command, used, indent, width, " \\", "");
+}
+
+void
+paste_comment(struct buf *to, struct slice text, int indent, int width)
+{
+	static const char start[] = "# ";
+
+	buf_printf(to, "\n%*s%s", indent, "", start);
+	wrap(to, text, indent + (int)strlen(start), indent, width, "", start);
 }
 
 void

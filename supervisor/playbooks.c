@@ -126,14 +126,18 @@ playbooks_clear(struct playbooks *p)
 static int
 not_found(const struct playbooks *p, const char *name, struct err *e)
 {
-	const char **names = calloc(p->count + 1, sizeof(*names)), *nearest;
+	/* What stands in a playbook's place may be a second word of play as well. */
+	static const char *const words[] = {"list", "show"};
+	const size_t nwords = sizeof(words) / sizeof(words[0]);
+	const char **names = calloc(p->count + nwords, sizeof(*names)), *nearest;
 	size_t i;
 
 	if (names == NULL)
 		return err_nomem(e);
+	memcpy(names, words, sizeof(words));
 	for (i = 0; i < p->count; i++)
-		names[i] = p->list[i].name;
-	nearest = text_nearest(name, names, p->count);
+		names[nwords + i] = p->list[i].name;
+	nearest = text_nearest(name, names, p->count + nwords);
 	err_set(e, ERR_NOTFOUND, "there is no playbook \"%.80s\"", name);
 	if (nearest != NULL)
 		err_hint(e, "did you mean \"flowsup play %s\"?", nearest);

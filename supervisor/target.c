@@ -161,7 +161,7 @@ target_reload(struct target *t, struct err *e)
 
 /* The command that served it has gone without a word when nobody holds its lock. */
 static int
-poke_abandoned(void *arg, const struct session *s)
+nudge_abandoned(void *arg, const struct session *s)
 {
 	struct target *t = arg;
 	struct err e = {0};
@@ -169,9 +169,10 @@ poke_abandoned(void *arg, const struct session *s)
 	bool held = true;
 
 	if (run_fd >= 0 && run_lock_held(run_fd, &held, &e) == 0 && !held)
-		(void)client_poke(&t->home, s->run_id, &e);
+		(void)client_nudge(&t->home, s->run_id, &e);
 	fd_close(&run_fd);
-	return 0;
+	/* One that hangs is not waited for again. */
+	return e.code == ERR_TIMEOUT;
 }
 
 void
@@ -186,13 +187,12 @@ target_wake(struct target *t)
 
 	if (store_has_work(t->store, &any, &e) != 0 || !any)
 		return;
-	(void)session_list(t->store, &served, poke_abandoned, t, &e);
-	if (client_is_up(&t->home))
-		return;
-	if (client_ensure(&t->home, NULL, &e) != 0) {
+	if (!client_is_up(&t->home) && client_ensure(&t->home, NULL, &e) != 0) {
 		cli_note("no supervisor could be started: %s", e.msg);
 		cli_hint("what is shown may be old; see flowsup doctor");
+		return;
 	}
+	(void)session_list(t->store, &served, nudge_abandoned, t, &e);
 }
 
 int

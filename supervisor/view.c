@@ -20,7 +20,7 @@ view_init(struct view *v, const struct home *h, struct store *s, const char *hom
 	struct err e = {0};
 
 	*v = (struct view){.home = h, .store = s, .home_option = home_option};
-	if (client_is_up(h) && client_status(h, &v->supervisor, &e) != 0)
+	if (client_is_up(h) && client_status(h, CLIENT_GLANCE_MS, &v->supervisor, &e) != 0)
 		v->supervisor = NULL;
 	v->has_here = proc_place_here(&v->here, &e) == 0;
 }
@@ -266,10 +266,13 @@ facts_from_supervisor(const struct view *v, const struct session *s, struct fact
 {
 	const struct json *worker = json_get(json_get(v->supervisor, "workers"), s->run_id);
 
+	/* It may not have seen the worker leave that wrote the end. */
+	if (status_is_terminal(s->status))
+		return;
 	if (f->worker_pid == 0)
 		(void)json_int64(json_get(worker, "pid"), &f->worker_pid);
 	f->stalled = json_is_true(json_get(worker, "stalled"));
-	if (status_is_terminal(s->status) || !json_int64(json_get(worker, "done"), &f->done))
+	if (!json_int64(json_get(worker, "done"), &f->done))
 		f->done = 0;
 }
 

@@ -51,6 +51,9 @@ struct home {
  * others; ERR_ENVIRONMENT on a remote file system or with a path above HOME_MAX_PATH; ERR_CREATE.
  */
 int home_open(const char *option, bool create, struct home *out, struct err *e);
+/* Where home_open says ERR_NOTFOUND: whether it could make what lacks, which it does not do here.
+ * ERR_PERMISSION names the directory that cannot be written to. */
+int home_may_be_made(const char *option, struct err *e);
 void home_close(struct home *h);
 /* Adds to *e what to do where e->sys says that a path of the state directory
  * cannot be used, and nothing else is said. Returns -1. */

@@ -39,7 +39,7 @@ add_account_home(struct buf *path, struct err *e)
 		buf_puts(path, entry.pw_dir);
 	} else {
 		rc = err_set(e, ERR_ENVIRONMENT,
-		    "there is no state directory: HOME is not set and account %ld has no home",
+		    "there is none: HOME is not set and account %ld has no home",
 		    (long)getuid());
 		err_hint(e, "export FLOWSUP_HOME=/var/tmp/flowsup-%ld", (long)getuid());
 	}
@@ -87,7 +87,7 @@ choose(const char *option, struct buf *path, struct err *e)
 	if (named == NULL)
 		return add_default(path, e);
 	if (*named == '\0')
-		return err_set(e, ERR_USAGE, "the name of the state directory is empty");
+		return err_set(e, ERR_USAGE, "its name is empty");
 	if (*named != '/' && add_working_directory(path, e) != 0)
 		return -1;
 	buf_puts(path, named);
@@ -126,7 +126,7 @@ refuse_remote(int fd, const char *path, struct err *e)
 	if (!remote)
 		return 0;
 	err_set(e, ERR_ENVIRONMENT,
-	    "state directory '%s' is on a remote file system (%s), where locks and fsync cannot be "
+	    "'%s' is on a remote file system (%s), where locks and fsync cannot be "
 	    "relied on",
 	    path, kind);
 	return err_hint(e, "export FLOWSUP_HOME=/var/tmp/flowsup-%ld", (long)getuid());
@@ -138,7 +138,7 @@ check_length(const char *path, struct err *e)
 {
 	if (strlen(path) <= HOME_MAX_PATH)
 		return 0;
-	err_set(e, ERR_ENVIRONMENT, "the state directory's path is %zu bytes long, more than %d",
+	err_set(e, ERR_ENVIRONMENT, "its path is %zu bytes long, more than %d",
 	    strlen(path), HOME_MAX_PATH);
 	return err_hint(e, "export FLOWSUP_HOME=/var/tmp/flowsup-%ld", (long)getuid());
 }
@@ -194,7 +194,8 @@ open_runs(int fd, bool create, struct err *e)
 static int
 say_which(const char *path, struct err *e)
 {
-	if (strstr(e->msg, path) != NULL)
+	/* A path that is too long would leave no room for what is wrong with it. */
+	if (strlen(path) > HOME_MAX_PATH || strstr(e->msg, path) != NULL)
 		err_wrap(e, "state directory");
 	else
 		err_wrap(e, "state directory '%s'", path);
@@ -256,6 +257,43 @@ out:
 		hint_option(option, e);
 	home_close(&h);
 	buf_clear(&path);
+	return rc;
+}
+
+/* Leaves of the path what there is. */
+static void
+cut_to_existing(struct buf *path)
+{
+	char *slash;
+
+	while (faccessat(AT_FDCWD, buf_text(path), F_OK, AT_EACCESS) != 0 && errno == ENOENT &&
+	    (slash = strrchr(path->data, '/')) != NULL && slash > path->data) {
+		*slash = '\0';
+		path->len = (size_t)(slash - path->data);
+	}
+}
+
+int
+home_may_be_made(const char *option, struct err *e)
+{
+	struct buf path = {0}, at = {0};
+	int rc = -1;
+
+	if (choose(option, &path, e) == 0 && buf_ok(&path, e) == 0) {
+		buf_puts(&at, buf_text(&path));
+		rc = buf_ok(&at, e);
+	}
+	if (rc == 0)
+		cut_to_existing(&at);
+	if (rc == 0 && faccessat(AT_FDCWD, buf_text(&at), W_OK | X_OK, AT_EACCESS) != 0) {
+		rc = err_sys(e, ERR_PERMISSION, errno, "'%s' cannot be written to", buf_text(&at));
+		if (strcmp(buf_text(&path), buf_text(&at)) != 0)
+			err_wrap(e, "state directory '%s' cannot be made", buf_text(&path));
+		home_hint(buf_text(&at), e);
+		hint_option(option, e);
+	}
+	buf_clear(&path);
+	buf_clear(&at);
 	return rc;
 }
 

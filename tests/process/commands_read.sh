@@ -221,6 +221,14 @@ matches "doctor says when the file system is one of those that were tested" 'ok 
 	"$(LD_PRELOAD=$strange STRANGE_FS=58465342 "$FLOWSUP" doctor 2>&1)"
 matches "and when it is not" 'note +file system +f2fs: .*have not been run' \
 	"$(LD_PRELOAD=$strange STRANGE_FS=F2F52010 "$FLOWSUP" doctor 2>&1)"
+said=$(LD_PRELOAD=$strange STRANGE_FS=6969 "$FLOWSUP" list 2>&1)
+equal "a remote file system is refused" 78 $?
+matches "once with its name" "^flowsup: state directory: '$FLOWSUP_HOME' is on a remote file system \\(nfs\\)" "$said"
+# How many are too few is no matter of this test: until it works it says why not.
+for n in 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+	said=$(ulimit -n $n; "$FLOWSUP" list 2>&1) && break
+	matches "list with $n descriptors says that they are too few" "Too many open files" "$said"
+done
 "$FLOWSUP" pause "$id" 2>/dev/null
 equal "a control of a run at its end is refused: exit 4" 4 $?
 matches "no controls" "no controls" "$("$FLOWSUP" ctl status "$id" 2>&1)"
@@ -252,8 +260,17 @@ for words in "list --check -n 3" "doctor" "checkpoint show $id" "checkpoint veri
 	# shellcheck disable=SC2086 # words are meant
 	on_terminal 40 "$FLOWSUP" $words 2>/dev/null | sed 's/\x1b\[[0-9;]*[mK]//g; s/…/./g' >screen
 	check "$words on 40 columns says something" [ -s screen ]
-	equal "$words fits 40 columns" "" "$(grep -vE '/|flowsup |hint: |[0-9a-f]{32}' screen | awk 'length > 40')"
+	equal "$words fits 40 columns" "" "$(grep -vE '/|flowsup |[0-9a-f]{32}' screen | awk 'length > 40')"
 done
+mkdir -p .flowsup/playbooks
+cat >.flowsup/playbooks/narrow.yaml <<'YAML'
+args: {first_argument: {type: string, required: true}, second_argument: {type: string, default: x}}
+plan: [{id: a, run: "true"}]
+YAML
+on_terminal 40 "$FLOWSUP" play show narrow 2>/dev/null | sed 's/\x1b\[[0-9;]*[mK]//g; s/…/./g' >screen
+matches "play show on 40 columns has the command in lines that can be pasted" \
+	'flowsup play narrow --arg \\ +first_argument=... \[--arg \\ ' "$(paste -sd' ' screen)"
+equal "play show fits 40 columns" "" "$(grep -v / screen | awk 'length > 40')"
 on_terminal 40 "$FLOWSUP" list -n 3 >screen
 matches "list on 40 columns says how much is done" "DONE.*1/1" "$(paste -sd' ' screen)"
 # More runs than fit: header and newest stay, whatever stands below the rows.

@@ -79,4 +79,6 @@ equal "the newest stay" 2 "$(ls "$T/to" | wc -l)"
 check "the oldest is gone" [ ! -e "$T/to/20200101T000000.tar.gz" ]
 equal "the archive holds the directory" data \
 	"$(tar -xOzf "$(ls "$T"/to/*.tar.gz | tail -1)" ./file)"
+matches "a second word that is misspelt is guessed" 'did you mean "flowsup play list"' "$("$FLOWSUP" play lst 2>&1)"
+
 plan

@@ -56,6 +56,17 @@ writing_fails() { # status pattern words...
 	equal "$*: leaves nothing" "$before" "$(tree)"
 }
 
+# ---- A home that was never used ----
+mkdir "$FLOWSUP_HOME"
+for name in "$FLOWSUP_HOME" "$FLOWSUP_HOME/below/it"; do
+	run_command doctor --home "$name"
+	equal "doctor, nothing there yet: exit 78" 78 $status
+	matches "doctor, nothing there yet: says that nothing can be" \
+		"broken +state +.*'$FLOWSUP_HOME' cannot be written to: .*hint: " "$out"
+	matches "start finds the same" "^7[38]$" "$(read_only "$FLOWSUP" start --home "$name" -- true >/dev/null 2>&1; echo $?)"
+done
+rmdir "$FLOWSUP_HOME"
+
 done_id=$("$FLOWSUP" start --wait -- echo hello 2>/dev/null)
 "$FLOWSUP" supervisor stop
 reading_works without "$done_id"
