@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "flowsup/clock.h"
@@ -104,6 +105,15 @@ decide_outcome(struct worker *w, bool saved)
 		decide(w, STATUS_COMPLETED, "run.completed.all");
 }
 
+/* Whoever removed it is the cause of whatever went wrong in it. */
+static bool
+directory_is_gone(const struct worker *w)
+{
+	struct stat st;
+
+	return fstat(w->run_fd, &st) == 0 && st.st_nlink == 0;
+}
+
 static void
 describe(struct worker *w, const struct err *why)
 {
@@ -115,7 +125,8 @@ describe(struct worker *w, const struct err *why)
 			buf_printf(&text, " and %llu more",
 			    (unsigned long long)(w->counts.failed - 1));
 	} else if (w->status == STATUS_FAILED) {
-		buf_printf(&text, "%s: %s", reason_text(w->reason_code), why->msg);
+		buf_printf(&text, "%s: %s", reason_text(w->reason_code),
+		    directory_is_gone(w) ? "the run's directory was removed" : why->msg);
 		if (strcmp(w->reason_code, "run.failed.checkpoint") == 0 &&
 		    w->unsaved_count > w->unsaved_pending) {
 			buf_puts(&text, "; ");

@@ -149,6 +149,7 @@ struct json_options {
 	const char *unique_top; /* with last_wins: this top-level name is refused twice all the same */
 	bool together;		/* the values will be kept and dropped as a whole: pack them */
 	bool positions;		/* keep json_where of every value and member name */
+	bool tell_names;	/* an error may hold a name of the text, which is no payload */
 };
 
 struct json_failure {

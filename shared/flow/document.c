@@ -519,7 +519,7 @@ strip_place(struct err *e)
 static int
 read_json(struct slice text, struct json **out, struct json_where *where, struct err *e)
 {
-	static const struct json_options options = {.positions = true};
+	static const struct json_options options = {.positions = true, .tell_names = true};
 	struct json_failure failure = {0};
 
 	if (json_parse(text, &options, out, &failure, e) == 0)

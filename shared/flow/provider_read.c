@@ -284,7 +284,7 @@ int
 provider_read(const char *file, const char *name, struct slice text, struct provider **out,
     struct err *e)
 {
-	struct json_options o = {.max_bytes = PROVIDER_MAX_FILE, .positions = true};
+	struct json_options o = {.max_bytes = PROVIDER_MAX_FILE, .positions = true, .tell_names = true};
 	struct draft *d = calloc(1, sizeof(*d));
 	struct source s = {.file = file, .d = d, .e = e};
 

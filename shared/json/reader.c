@@ -150,7 +150,7 @@ report(struct reader *r, struct json_failure *failure, struct err *e)
 	if (f == JSON_FAULT_DEPTH)
 		return err_set(e, faults[f].code, "line %u, column %u: nested more than %u deep",
 		    w->line, w->column, r->max_depth);
-	if (f == JSON_FAULT_DUPLICATE) {
+	if (f == JSON_FAULT_DUPLICATE && r->o != NULL && r->o->tell_names) {
 		name = written_name(r, w->offset);
 		return err_set(e, faults[f].code, "line %u, column %u: the name %.*s stands here twice",
 		    w->line, w->column, (int)name.len, name.data);

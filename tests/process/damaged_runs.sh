@@ -128,4 +128,14 @@ damage missing worker.lock "$id"
 run_command kill "$id"
 equal "kill of a live run without lock" 0 $status
 check "ends its worker" wait_until gone "$worker"
+
+# ---- One that ends after its directory was removed ----
+id=$("$FLOWSUP" start -- sh -c "touch '$T/began'; until test -e '$T/go'; do sleep 0.02; done")
+wait_until test -e "$T/began"
+take_away "$id"
+touch "$T/go"
+"$FLOWSUP" wait "$id" 2>/dev/null
+equal "it could not be saved: exit 74" 74 $?
+run_command show "$id"
+matches "show says why" "failed .*: the run's directory was removed; executed and not saved: sh " "$out"
 plan
