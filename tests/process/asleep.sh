@@ -47,11 +47,11 @@ fi
 if command -v sqlite3 >/dev/null; then
 	database() { sqlite3 -cmd '.timeout 10000' "$FLOWSUP_HOME/state.db" "$1"; }
 	applied() { [ "$(database "SELECT result FROM session_controls WHERE id = 'unannounced'")" = applied ]; }
-	from=$(beats)
+	before=$(beats)
 	database "INSERT INTO session_controls(id, session_id, verb, created_at)
 		SELECT 'unannounced', id, 'pause', 1 FROM sessions WHERE run_id = '$id'"
 	check "a control that nobody announced is applied" wait_until applied
-	check "by one of the next ticks" [ $(($(beats) - from)) -le 20 ]
+	check "by one of the next ticks" [ $(($(beats) - before)) -le 20 ]
 	check "and counts" wait_until status_is "$id" paused
 else
 	skip "sqlite3 is not installed"

@@ -4,6 +4,9 @@
 mkdir "$T/work" && cd "$T/work" || exit 1
 mkfifo gate
 
+# What a command in the background is about to write: it empties the files itself, when it comes to it.
+fresh() { rm -f "$@"; }
+
 # A run that ends when something is written to the fifo.
 held() { "$FLOWSUP" start "$@" -- sh -c "echo begun; read x <'$T/work/gate'; echo got \$x"; }
 is_running() { [ "$(run_status "$1")" = running ] && [ -s "$FLOWSUP_HOME/runs/$1/ops/sh.1.out" ]; }
@@ -39,6 +42,7 @@ id=$(held)
 wait_until is_running "$id"
 for command in wait watch "logs -f"; do
 	# A shell starts background commands with SIGINT ignored; perl gives it back.
+	fresh out
 	perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$FLOWSUP" $command "$id" >out 2>err &
 	follower=$!
 	again=watch
@@ -56,6 +60,7 @@ done
 "$FLOWSUP" watch --json "$id" | head -n 1 >first
 equal "watch --json | head ends" "0 0" "${PIPESTATUS[*]}"
 matches "with an event" '"event":"RunStarted"' "$(cat first)"
+fresh first
 "$FLOWSUP" logs -f "$id" | head -n 1 >first &
 reader=$!
 wait_until grep -q begun first
@@ -67,6 +72,7 @@ equal "the held run has ended" 0 $?
 
 # ---- Output as it comes ----
 id=$(held)
+fresh followed
 "$FLOWSUP" logs -f "$id" >followed &
 reader=$!
 wait_until grep -q begun followed
@@ -109,6 +115,7 @@ supervisor=$(supervisor_pid)
 worker=$(worker_pid "$id")
 "$FLOWSUP" wait "$id" &
 waiter=$!
+fresh followed
 "$FLOWSUP" logs -f "$id" >followed 2>err &
 reader=$!
 wait_until grep -q begun followed
@@ -135,6 +142,7 @@ matches "then it was interrupted" "sh +interrupted" "$("$FLOWSUP" show "$id")"
 id=$(held)
 wait_until is_running "$id"
 supervisor=$(supervisor_pid)
+fresh out
 "$FLOWSUP" watch "$id" >out 2>err &
 watcher=$!
 wait_until grep -q running out
@@ -154,6 +162,7 @@ matches "ctl status knows of it" "pause +applied" "$("$FLOWSUP" ctl status "$id"
 matches "list says how it goes on" " flowsup ctl resume $id" "$("$FLOWSUP" list -n 1)"
 matches "show too" "next +flowsup ctl resume $id" "$("$FLOWSUP" show "$id")"
 equal "and JSON" "flowsup ctl resume $id" "$(json "$("$FLOWSUP" show --json "$id")" resume_command)"
+fresh watched
 "$FLOWSUP" watch "$id" >watched 2>/dev/null &
 watcher=$!
 wait_until grep -q "is paused.*: flowsup ctl resume $id\$" watched
@@ -172,6 +181,7 @@ printf 'plan:\n  - {id: deploy, gate: approve, run: "true"}\n  - {id: late, need
 id=$("$FLOWSUP" start approve.yaml)
 waits() { "$FLOWSUP" waiting --json | grep -q "\"op\":\"$1\""; }
 wait_until waits deploy
+fresh watched
 "$FLOWSUP" watch "$id" >watched 2>/dev/null &
 watcher=$!
 wait_until grep -q "deploy waits for approval: flowsup approve $id deploy\$" watched
@@ -237,8 +247,10 @@ for orphans in keep end; do
 	printf 'orphans: %s\nplan:\n  - {id: a, run: "echo begun; read x <gate; echo got $x"}\n  - {id: b, needs: [a], run: "echo b"}\n' \
 		"$orphans" >again.yaml
 	id=$("$FLOWSUP" start --restart 2 again.yaml)
+	fresh followed
 	"$FLOWSUP" logs -f "$id" >followed 2>err &
 	reader=$!
+	fresh this
 	"$FLOWSUP" logs -f --this-run "$id" >this 2>/dev/null &
 	this=$!
 	wait_until grep -q begun followed
@@ -272,6 +284,7 @@ wait_until saved_a
 kill -KILL "$(worker_pid "$id")"
 wait_until status_is "$id" crashed
 next=$("$FLOWSUP" resume "$id" 2>/dev/null)
+fresh followed
 "$FLOWSUP" logs -f "$next" >followed 2>err &
 reader=$!
 wait_until grep -q begun followed

@@ -298,6 +298,7 @@ done
 matches "colour on a terminal" $'\033\\[3' "$(on_terminal 80 "$FLOWSUP" list)"
 equal "none with NO_COLOR" "" "$(on_terminal 80 env NO_COLOR=1 "$FLOWSUP" list | grep $'\033')"
 equal "none in a pipe" "" "$(env -u NO_COLOR TERM=xterm "$FLOWSUP" list | grep $'\033')"
+rm screen
 env -u NO_COLOR TERM=xterm LC_ALL=C.UTF-8 script -qec \
 	"$(printf '%q ' "$FLOWSUP" start --wait -- sh -c 'until [ -e drawn ]; do sleep 0.02; done')" /dev/null </dev/null >screen &
 drawing=$!

@@ -22,7 +22,7 @@ matches "but what is gone" "the database '$FLOWSUP_HOME/state.db' is gone.*hint:
 "$FLOWSUP" doctor --json >"$T/doctor" 2>/dev/null
 equal "doctor finds it broken" 78 $?
 matches "doctor: the supervisor, if it has not left yet" \
-	"pid $first leaves: its database was removed or replaced|none runs" "$(doctor supervisor)"
+	"pid $first leaves: its database was removed or replaced|holds the lock but does not answer|none runs" "$(doctor supervisor)"
 matches "doctor: the database" '"state":"broken".*is gone' "$(doctor database)"
 matches "doctor: the run, and how to go on" \
 	"$id is not in the database, but its worker $worker lives.*kill $worker && flowsup resume" "$(doctor runs)"

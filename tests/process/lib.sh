@@ -197,13 +197,13 @@ logged() { grep -qE -- "$1" "$FLOWSUP_HOME/supervisor.log"; }
 # power_loss RUN: of a crashed run, as if the machine had been started anew: nothing of it runs, and
 # nobody knows how that ended.
 power_loss() {
-	local dir=$FLOWSUP_HOME/runs/$1 name pid ends=() end
+	local dir=$FLOWSUP_HOME/runs/$1 name pid records=() record
 	while read -r name pid; do
-		gone "$pid" || ends+=("$dir/ops/$name/exit.json")
+		gone "$pid" || records+=("$dir/ops/$name/exit.json")
 	done < <(sed -nE 's/.*"kind":"start","op":"([^"]*)","attempt":([0-9]+),"pid":([0-9]+),.*/\1.\2 \3/p' "$dir/attempts.log")
 	"$FLOWSUP" stop "$1" >/dev/null 2>&1
 	# The last that is written by others.
-	for end in "${ends[@]}"; do wait_until [ -e "$end" ]; done
+	for record in "${records[@]}"; do wait_until [ -e "$record" ]; done
 	sed -i -e 's/"boot_id":"[^"]*"/"boot_id":"00000000-0000-0000-0000-000000000000"/' \
 		-e '/"kind":"start"/s/"start":\([0-9]\)/"start":9\1/' "$dir/attempts.log"
 }

@@ -81,7 +81,7 @@ equal "and waited for" 3 $status
 no='(Read-only file system|Permission denied)'
 writing_fails 78 "$no" start -- true
 writing_fails 78 "$no" start --wait -- true
-why="can only be read here: '$FLOWSUP_HOME[^ ]*': $no.*hint: "
+why="can only be read here: '${FLOWSUP_HOME}[^ ]*': $no.*hint: "
 writing_fails 78 "$why" pause "$live"
 writing_fails 78 "$why" stop "$live"
 writing_fails 78 "$why" queue set q --slots 1
