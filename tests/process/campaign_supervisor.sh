@@ -65,7 +65,7 @@ check "and the next one needs no hand" "$FLOWSUP" supervisor
 
 # The instant that is met least often: the row says "starting", and there was no fork.
 pid=$(supervisor_pid)
-kill -STOP "$pid"
+stop_still "$pid"
 id=$(timeout "$LIMIT" "$FLOWSUP" start -- true 2>/dev/null)
 kill -KILL "$pid"
 wait_until gone "$pid"

@@ -12,13 +12,11 @@ started() { # every operation that ever started, in order
 }
 starts_after() { awk '/"event":"DeadlineClosed"/ {on=1} on && /"event":"NodeStarted"/ {n++} END {print n+0}' "$(run_dir)/events.jsonl"; }
 state() { stat_field "$1" 1; }
-stopped() { [ "$(state "$1")" = T ]; }
 asleep() { [ "$(state "$1")" = S ]; }
 # freeze: the worker sees nothing from here on.
 freeze() {
 	FROZEN=$(worker_pid "$RUN")
-	kill -STOP "$FROZEN"
-	wait_until stopped "$FROZEN"
+	stop_still "$FROZEN"
 }
 # pass: the deadline of an hour is over, and the worker sees what has come meanwhile.
 pass() {

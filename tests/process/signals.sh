@@ -50,7 +50,7 @@ done
 # ---- stop --all ----
 "$FLOWSUP" supervisor stop --timeout 1s 2>/dev/null
 equal "--timeout without --all is refused" 2 $?
-kill -STOP "$worker"
+stop_still "$worker"
 timeout "$LIMIT" "$FLOWSUP" pause "$id" --wait=0 2>/dev/null
 equal "a control that is followed for no time is looked at once" 3 $?
 "$FLOWSUP" supervisor stop --all --now --timeout 100ms 2>"$T/err"

@@ -87,7 +87,7 @@ run=$("$FLOWSUP" start revived.yaml)
 wait_until [ -s pid ]
 worker=$(worker_pid "$run")
 supervisor=$(supervisor_pid)
-kill -STOP "$supervisor"
+stop_still "$supervisor"
 kill -KILL "$worker"
 (trap '' XFSZ; ulimit -f 0; exec "$FLOWSUP" kill "$run") 2>/dev/null
 kill -CONT "$supervisor"

@@ -95,7 +95,7 @@ equal "it holds no connection any more" 0 \
 # ---- Messages of a supervisor that does not answer ----
 "$FLOWSUP" supervisor
 pid=$(supervisor_pid)
-kill -STOP "$pid"
+stop_still "$pid"
 out=$(timeout 60 "$FLOWSUP" supervisor status 2>&1)
 equal "a stopped supervisor is not waited for without end" 5 $?
 matches "and the command says so" "does not answer" "$out"

@@ -124,7 +124,7 @@ go adopted
 id=$(start still)
 wait_until worker_is_ready "$id"
 worker=$(worker_pid "$id")
-kill -STOP "$worker"
+stop_still "$worker"
 pid=$(supervisor_pid)
 kill -KILL "$pid"
 wait_until gone "$pid"
@@ -139,7 +139,7 @@ check "and its end is recorded" wait_until status_is "$id" completed
 
 # ---- A run that waits is found without a poke ----
 pid=$(supervisor_pid)
-kill -STOP "$pid"
+stop_still "$pid"
 (timeout "$LIMIT" "$FLOWSUP" start -- true >"$T/quiet" 2>/dev/null)
 equal "a start that nobody answers says so" 5 $?
 id=$(cat "$T/quiet")
@@ -177,7 +177,7 @@ wait
 # ---- It could not be told ----
 "$FLOWSUP" supervisor
 stopped=$(supervisor_pid)
-kill -STOP "$stopped"
+stop_still "$stopped"
 id=$("$FLOWSUP" start -- true 2>/dev/null)
 equal "a start says that nobody took the run" 5 $?
 kill -CONT "$stopped"

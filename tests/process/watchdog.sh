@@ -11,7 +11,6 @@ marked() { [[ $("$FLOWSUP" list --json | grep "^{\"id\":\"$1\"") =~ \"marks\":\[
 stalled_status() { "$FLOWSUP" supervisor status | grep "^$1" | grep -q stalled; }
 # The supervisor's clock jumps by hours; its workers have their own.
 supervise() { LD_PRELOAD=$preload/hang.so${LD_PRELOAD:+:$LD_PRELOAD} movable "$FLOWSUP" supervisor; }
-stopped() { [ "$(stat_field "$1" 1)" = T ]; }
 cat >"$T/plain.yaml" <<END
 plan: [{id: op, run: 'until [ -e "$T/go" ]; do sleep 0.02; done'}]
 END
@@ -26,9 +25,8 @@ wait_until worker_is_ready "$watched"
 worker=$(worker_pid "$watched")
 marked "$plain" stalled && not_ok "a worker that goes on is stalled"
 other=$(worker_pid "$plain")
-kill -STOP "$worker" "$other"
-wait_until stopped "$worker"
-wait_until stopped "$other"
+stop_still "$worker"
+stop_still "$other"
 check "a stopped worker is shown as stalled" wait_until they_pass_until marked "$plain" stalled
 check "also by supervisor status" stalled_status "$plain"
 check "so is one with a watchdog" wait_until marked "$watched" stalled
