@@ -375,6 +375,9 @@ resuming_dry_run(struct resuming *r, struct err *e)
 {
 	bool accepted = resume_is_accepted(&r->plan);
 
+	/* Of several, each says which it is. */
+	if (!r->c->json && !r->fork && cli_flag(r->c, "all-crashed"))
+		out_printf(r->c->out, "%s:\n", r->label);
 	if (r->c->json)
 		out_json(r->c->out, resuming_json(r));
 	else

@@ -132,6 +132,8 @@ two_slow() { [ "$(times slow)" -ge 3 ]; }
 wait_until two_slow
 crash "$once"
 rm -f "$(dir_of "$once")/checkpoint.json.journal"
+equal "a dry run says which table is whose, oldest first" "run $new:
+run $once:" "$("$FLOWSUP" resume --all-crashed --dry-run 2>/dev/null | grep '^run ')"
 touch go
 ids=$("$FLOWSUP" resume --all-crashed 2>"$T/err")
 equal "one that is refused is the command's status" 4 $?
