@@ -42,7 +42,8 @@ count_options(const struct cli_option *options)
 static const struct cli_value *
 find_value(const struct cli *c, const char *name)
 {
-	size_t i, n = count_options(c->command->options);
+	/* Where a line is completed there is none yet. */
+	size_t i, n = c->command != NULL ? count_options(c->command->options) : 0;
 
 	for (i = 0; i < n; i++)
 		if (strcmp(c->command->options[i].name, name) == 0)

@@ -92,8 +92,9 @@ take_error(const struct message *m, struct err *e)
 	return hint == NULL ? -1 : err_hint(e, "%s", hint);
 }
 
+/* The next message, whatever it is; -1: in time there is none, or the connection has ended. */
 static int
-hear(int fd, enum message_type wanted, int64_t until_ns, struct message *out, struct err *e)
+receive(int fd, int64_t until_ns, struct message *out, struct err *e)
 {
 	int rc;
 
@@ -102,16 +103,27 @@ hear(int fd, enum message_type wanted, int64_t until_ns, struct message *out, st
 			return -1;
 		rc = message_recv(fd, FROM_SUPERVISOR, out, NULL, e);
 	} while (rc == 0);
-	if (rc < 0)
-		return -1;
-	if (out->type == wanted)
+	return rc < 0 ? -1 : 0;
+}
+
+/* Clears what is not wanted. */
+static int
+want(struct message *m, enum message_type wanted, struct err *e)
+{
+	if (m->type == wanted)
 		return 0;
-	if (out->type == MSG_ERROR)
-		take_error(out, e);
+	if (m->type == MSG_ERROR)
+		take_error(m, e);
 	else
-		err_set(e, ERR_PROTOCOL, "the supervisor answers '%s'", message_word(out->type));
-	message_clear(out);
+		err_set(e, ERR_PROTOCOL, "the supervisor answers '%s'", message_word(m->type));
+	message_clear(m);
 	return -1;
+}
+
+static int
+hear(int fd, enum message_type wanted, int64_t until_ns, struct message *out, struct err *e)
+{
+	return receive(fd, until_ns, out, e) == 0 ? want(out, wanted, e) : -1;
 }
 
 /* Connects, asks, hears one answer. Consumes body. */
@@ -385,12 +397,12 @@ wait_for_end(int fd, int64_t until_ns, struct err *e)
 {
 	struct message m;
 
-	for (;;) {
-		if (hear(fd, MSG_OK, until_ns, &m, e) == 0)
-			message_clear(&m);
-		else
-			return e->code == ERR_NOTFOUND || e->code == ERR_IO ? 0 : -1;
+	while (receive(fd, until_ns, &m, e) == 0) {
+		if (want(&m, MSG_OK, e) != 0)
+			return -1;
+		message_clear(&m);
 	}
+	return e->code == ERR_NOTFOUND || e->code == ERR_IO ? 0 : -1;
 }
 
 static int
