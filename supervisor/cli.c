@@ -514,6 +514,12 @@ find_two(const struct command *const *commands, const char *one, const char *two
 	return NULL;
 }
 
+static bool
+is_help(const char *arg)
+{
+	return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
+}
+
 /*
  * The next word from `at` on that is no common option or its value; 0 when there is none. Options
  * of a command cannot be skipped here: whether they take a value is not known yet.
@@ -527,7 +533,7 @@ next_word(char **argv, size_t at)
 		if (strcmp(argv[at], "--home") == 0 && argv[at + 1] != NULL)
 			at++;
 		else if (strncmp(argv[at], "--home=", 7) != 0 && strcmp(argv[at], "--json") != 0 &&
-		    strcmp(argv[at], "--utc") != 0 && strcmp(argv[at], "--this-run") != 0)
+		    strcmp(argv[at], "--utc") != 0 && strcmp(argv[at], "--this-run") != 0 && !is_help(argv[at]))
 			return 0;
 	}
 	return 0;
@@ -592,26 +598,30 @@ cli_unknown(const struct command *const *commands, const char *name, const char 
 	return err_hint(e, "flowsup help");
 }
 
-/* `flowsup --help` and `flowsup --version` are written by habit. */
-static const struct command *
-find_by_habit(const struct command *const *commands, char **argv)
+/* `flowsup --help` and `flowsup --version` are written by habit: they stand for the command. */
+static bool
+find_by_habit(struct parser *p)
 {
+	const struct command *const *commands = p->c->commands;
 	size_t i;
 
-	for (i = 1; argv[i] != NULL; i++) {
-		if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0)
-			return cli_find(commands, "version");
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-			return cli_find(commands, "help");
+	if (next_word(p->argv, 1) != 0)
+		return false;
+	for (i = 1; p->argv[i] != NULL && p->c->command == NULL; i++) {
+		p->word1 = i;
+		if (strcmp(p->argv[i], "--version") == 0 || strcmp(p->argv[i], "-V") == 0)
+			p->c->command = cli_find(commands, "version");
+		else if (is_help(p->argv[i]))
+			p->c->command = cli_find(commands, "help");
 	}
-	return NULL;
+	return p->c->command != NULL;
 }
 
 static bool
 asks_for_help(char **argv)
 {
 	for (argv++; *argv != NULL; argv++)
-		if (strcmp(*argv, "--help") == 0 || strcmp(*argv, "-h") == 0)
+		if (is_help(*argv))
 			return true;
 	return false;
 }
@@ -688,9 +698,7 @@ cli_parse(struct cli *c, const struct command *const *commands, char **argv, str
 	struct parser p = {.c = c, .argv = argv};
 
 	*c = (struct cli){.commands = commands, .argv = argv};
-	if (next_word(argv, 1) == 0 && (c->command = find_by_habit(commands, argv)) != NULL)
-		return 0;
-	if (find_command(&p, e) != 0)
+	if (!find_by_habit(&p) && find_command(&p, e) != 0)
 		return -1;
 	p.operands = calloc(count_words(argv) + 1, sizeof(*p.operands));
 	c->operands = p.operands;

@@ -185,6 +185,11 @@ for words in queue ctl emit checkpoint; do
 	equal "$words --help is help $words" "0 $("$FLOWSUP" help $words)" "$("$FLOWSUP" $words --help >"$T/out"; echo "$? $(cat "$T/out")")"
 	equal "$words -h as well" "$("$FLOWSUP" help $words)" "$("$FLOWSUP" --home "$T" $words -h)"
 done
+for words in -h --help "--utc -h" "--home $T -h"; do
+	# shellcheck disable=SC2086 # options
+	equal "$words is help" "0 $("$FLOWSUP" help)" "$("$FLOWSUP" $words >"$T/out"; echo "$? $(cat "$T/out")")"
+done
+equal "an option for help before the command, too" "$("$FLOWSUP" help list)" "$("$FLOWSUP" --help list)"
 equal "it has every second word, also of what is known by one" "deny pause resolve resume status stop" \
 	"$("$FLOWSUP" help ctl | awk '{ print $3 }' | grep -vE 'approve|msg' | sort | xargs)"
 equal "the version, by habit" "$("$FLOWSUP" version)" "$("$FLOWSUP" --version)"
