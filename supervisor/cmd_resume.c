@@ -280,8 +280,10 @@ supply(struct resuming *r, struct err *e)
 {
 	const struct json *names = json_get(r->t->session.policy, "withheld");
 	struct json *missing = withheld_missing(names, environ, e);
-	int values = -1, rc = missing != NULL ? tell_lacking(r, missing, e) : -1;
+	int values = -1, rc = missing != NULL ? resuming_check_without(r, names, e) : -1;
 
+	if (rc == 0)
+		rc = tell_lacking(r, missing, e);
 	if (rc == 0 && cli_flag(r->c, "dry-run")) {
 		nothing(r, "queued", "waits for withheld values, and would get them from here");
 	} else if (rc == 0) {

@@ -5,6 +5,7 @@
 
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "policy.h"
 #include "resuming.h"
 #include "roles.h"
@@ -246,6 +247,39 @@ resuming_goes_without(const struct cli *c, const char *name)
 	return false;
 }
 
+static int
+refuse_without(const struct resuming *r, const char *name, const struct json *withheld, struct err *e)
+{
+	const char **names = calloc(json_length(withheld) + 1, sizeof(*names)), *nearest;
+	struct json_iter it = json_iterate(withheld);
+	const struct json *one;
+	size_t n = 0;
+
+	if (names == NULL)
+		return err_nomem(e);
+	while (json_next(&it, NULL, &one))
+		if (json_cstr_of(one) != NULL)
+			names[n++] = json_cstr_of(one);
+	err_set(e, ERR_NOTFOUND, "%s has no withheld variable \"%.64s\"", r->label, name);
+	nearest = text_nearest(name, names, n);
+	if (nearest != NULL)
+		err_hint(e, "did you mean --without-env %s?", nearest);
+	free(names);
+	return -1;
+}
+
+int
+resuming_check_without(const struct resuming *r, const struct json *withheld, struct err *e)
+{
+	size_t i;
+
+	for (i = 0; i < cli_count(r->c, "without-env"); i++)
+		if (!withheld_has(withheld, cli_nth(r->c, "without-env", i)) &&
+		    !(!r->fork && cli_flag(r->c, "all-crashed")))
+			return refuse_without(r, cli_nth(r->c, "without-env", i), withheld, e);
+	return 0;
+}
+
 /* Those of the run that is resumed, less --without-env; then values that an older record holds, or
  * this environment where there is no record. */
 static int
@@ -254,6 +288,8 @@ read_withheld(struct resuming *r, struct err *e)
 	struct json_iter it = json_iterate(r->launch.withheld);
 	const struct json *one;
 
+	if (resuming_check_without(r, r->launch.withheld, e) != 0)
+		return -1;
 	r->asked = json_array();
 	while (json_next(&it, NULL, &one))
 		if (json_cstr_of(one) != NULL && !resuming_goes_without(r->c, json_cstr_of(one)))

@@ -234,6 +234,17 @@ tell_dropped(const struct resuming *r)
 		    json_cstr_of(json_get(one, "parent")));
 }
 
+static void
+tell_values(const struct resuming *r)
+{
+	struct json_iter it = json_iterate(r->launch.withheld);
+	const struct json *name;
+
+	while (json_next(&it, NULL, &name))
+		if (json_cstr_of(name) != NULL && resuming_goes_without(r->c, json_cstr_of(name)))
+			cli_note("the value of %s is left out; by --" WITHOUT, json_cstr_of(name));
+}
+
 void
 resuming_tell_losses(const struct resuming *r)
 {
@@ -249,6 +260,7 @@ resuming_tell_losses(const struct resuming *r)
 		    (r->plan.rows[i].action == RESUME_SKIP && r->input.flags.keep_failed))
 			tell_loss(r, i);
 	tell_dropped(r);
+	tell_values(r);
 	while (json_next(&it, NULL, &name))
 		cli_note("%s was not recorded and is taken from this environment",
 		    json_cstr_of(name));
@@ -257,6 +269,22 @@ resuming_tell_losses(const struct resuming *r)
 }
 
 /* ---- The table, and the same as JSON ---- */
+
+/* What concerns no single operation. */
+static void
+add_failures_of_all(const struct resuming *r, struct table *t)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one)) {
+		if (json_cstr_of(json_get(one, "op")) != NULL)
+			continue;
+		table_text(t, OUT_PLAIN, "-");
+		table_text(t, OUT_BAD, resume_action_word(RESUME_REFUSED));
+		table_text(t, OUT_PLAIN, json_cstr_of(json_get(one, "message")));
+	}
+}
 
 static const enum out_style action_styles[] = {
     [RESUME_RUN] = OUT_BUSY,
@@ -290,6 +318,7 @@ print_table(struct resuming *r)
 		table_printf(t, OUT_PLAIN, "%s, which had added it, runs again",
 		    json_cstr_of(json_get(dropped, "parent")));
 	}
+	add_failures_of_all(r, t);
 	table_print(t, r->c->out, "");
 }
 

@@ -67,6 +67,8 @@ int resuming_compare(struct resuming *r, struct err *e);
 void resuming_tell_changes(const struct resuming *r);
 /* --without-env names it. */
 bool resuming_goes_without(const struct cli *c, const char *name);
+/* ERR_NOTFOUND: --without-env names what is not one of `withheld`, and no other run can be meant. */
+int resuming_check_without(const struct resuming *r, const struct json *withheld, struct err *e);
 int resuming_examine(struct resuming *r, struct err *e);
 /* What the programs of the roles read, and can copy; a role whose provider is not there is left out. */
 int resuming_read_providers(struct resuming *r, struct err *e);

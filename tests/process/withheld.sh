@@ -59,6 +59,9 @@ matches "waiting shows the command that supplies them" "environment.*flowsup res
 out=$(clean "$FLOWSUP" resume "$three" 2>&1)
 equal "which needs them" 4 $?
 matches "and names what is missing" "OWN_TOKEN|MY_KEY" "$out"
+out=$("$FLOWSUP" resume "$three" --without-env NOPE 2>&1)
+equal "a name that it does not wait for is refused" 2 $?
+matches "with its words" "run $three has no withheld variable \"NOPE\"" "$out"
 check "with them it sends them" "$FLOWSUP" resume "$three" 2>/dev/null
 check "and the run starts" wait_until [ -s "$T/seen" ]
 equal "with all of them" "value-t-4711 value-k-4712 value-p-4713" "$(cat "$T/seen")"
@@ -81,6 +84,19 @@ matches "it names each" "OWN_TOKEN is not set" "$out"
 matches "and the command that lifts it, with what was given" \
 	"OWN_TOKEN is not set.*lifted by: flowsup resume $id --retry-failed --without-env OWN_TOKEN" "$out"
 matches "all of them at once" "hint: flowsup resume $id --retry-failed.* --without-env OWN_TOKEN" "$out"
+out=$(clean "$FLOWSUP" resume "$id" --retry-failed --dry-run 2>/dev/null)
+equal "a dry run too" 4 $?
+matches "its table has each" "- +refused +the variable OWN_TOKEN is not set, and its value was kept out of files" "$out"
+for command in resume "fork --from a"; do
+	# shellcheck disable=SC2086
+	out=$("$FLOWSUP" $command "$id" --retry-failed --without-env OWN_TOKEM 2>&1 >"$T/out")
+	equal "$command: a name that is not withheld is refused" "2 " "$? $(cat "$T/out")"
+	matches "$command: with the one that is near" 'run '"$id"' has no withheld variable "OWN_TOKEM".*hint: did you mean --without-env OWN_TOKEN\?' "$(tr '\n' ' ' <<<"$out")"
+	# shellcheck disable=SC2086
+	out=$("$FLOWSUP" $command "$id" --retry-failed --dry-run --without-env PLAIN 2>&1)
+	equal "$command: one that is not kept out of files too" 2 $?
+	matches "$command: also where none is near" 'has no withheld variable "PLAIN"$' "$out"
+done
 next=$("$FLOWSUP" resume "$id" --retry-failed 2>/dev/null)
 "$FLOWSUP" wait "$next" 2>/dev/null
 equal "with them it goes on" "0 [value-t-4711]" "$? $(tail -1 "$T/tokens")"
@@ -91,9 +107,16 @@ touch "$T/well"
 names=$(grep -oE '"withheld":\[[^]]*\]' "$FLOWSUP_HOME/runs/$id/launch.json" | grep -oE '"[A-Z_a-z0-9]+"' | tr -d '"' | grep -v withheld)
 flags=()
 for name in $names; do flags+=(--without-env "$name"); done
-next=$(clean "$FLOWSUP" resume "$id" --retry-failed "${flags[@]}" 2>/dev/null)
+next=$(clean "$FLOWSUP" resume "$id" --retry-failed "${flags[@]}" 2>"$T/said")
 "$FLOWSUP" wait "$next" 2>/dev/null
 equal "without a name it goes on without the value" "0 []" "$? $(tail -1 "$T/tokens")"
+matches "which is said" "the value of OWN_TOKEN is left out; by --without-env" "$(cat "$T/said")"
+id=$("$FLOWSUP" start -- sleep 1000)
+wait_until worker_is_ready "$id"
+kill -KILL "$(worker_pid "$id")"
+wait_until is "$id" crashed
+equal "of all that crashed the name may be another's" 0 \
+	"$("$FLOWSUP" resume --all-crashed --dry-run --without-env OWN_TOKEN --without-env PLAIN >"$T/out" 2>&1; echo $?)"
 
 # ---- What is no sealed memfd ----
 if command -v python3 >/dev/null; then
