@@ -122,3 +122,4 @@ lint: $(BUILD)/gen/schema.inc
 	$(FAKES:$(BUILD)/%=$(BUILD)/obj/%.d) $(BENCH:$(BUILD)/%=$(BUILD)/obj/%.d) $(TESTLIB_OBJ:.o=.d)
 
 LINK_test_home = -Wl,--wrap=fs_kind
+LINK_test_rundir = -Wl,--wrap=flock

@@ -136,12 +136,14 @@ install(int runs_fd, const char *from, const char *to, struct err *e)
 	return err_sys(e, ERR_CREATE, errno, "rename '%s' to '%s'", from, to);
 }
 
+/* It gets its name when it is locked: else somebody who looks between the two calls would find it left behind. */
 static int
 mark(int fd, int *making, struct err *e)
 {
-	int made = openat(fd, RUN_MAKING, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	static const char unlocked[] = RUN_MAKING ".new";
+	int made = openat(fd, unlocked, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
-	if (made >= 0 && flock(made, LOCK_EX | LOCK_NB) == 0) {
+	if (made >= 0 && flock(made, LOCK_EX | LOCK_NB) == 0 && renameat(fd, unlocked, fd, RUN_MAKING) == 0) {
 		*making = made;
 		return 0;
 	}

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,6 +20,26 @@ struct fixture {
 	struct json *flow;
 	struct launch launch;
 };
+
+/* Linked with --wrap=flock: somebody looks while a lock is about to be taken. */
+static struct fixture *looks;
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+
+int
+__wrap_flock(int fd, int operation)
+{
+	struct fixture *f = looks;
+	char name[64];
+
+	looks = NULL;
+	if (f != NULL) {
+		snprintf(name, sizeof(name), ".new-%s", f->run_id);
+		assert_int_equal(faccessat(f->home.runs_fd, name, F_OK, 0), 0);
+		assert_int_equal(rundir_stage(&f->home, name), RUNDIR_IN_MAKING);
+	}
+	return __real_flock(fd, operation);
+}
 
 static int
 create(const struct fixture *f, struct err *e)
@@ -395,6 +416,17 @@ test_rundir__a_lock_file_is_never_made_anew(void **state)
 	close(fd);
 }
 
+static void
+test_rundir__in_making_is_never_taken_for_cut_off(void **state)
+{
+	struct fixture *f = *state;
+	struct err e = {0};
+
+	looks = f;
+	assert_works(create(f, &e), e);
+	assert_null(looks);
+}
+
 static const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     CASE(test_rundir__holds_what_a_worker_needs),
@@ -410,6 +442,7 @@ static const struct CMUnitTest tests[] = {
     CASE(test_rundir__launch_that_is_damaged_or_newer),
     CASE(test_rundir__lock_tells_whether_a_worker_lives),
     CASE(test_rundir__a_lock_file_is_never_made_anew),
+    CASE(test_rundir__in_making_is_never_taken_for_cut_off),
 };
 
 TEST_MAIN("rundir", tests)
