@@ -133,6 +133,9 @@ int resume_facts(int run_fd, const struct json *state, struct json **out, char *
 struct json *resume_carry(const struct resume_input *in, const struct resume_plan *p,
     const char *old_run, const char *old_path, const char *artifact_root, struct err *e);
 
+/* Whether an attempt of it that was interrupted leaves the next one its conversation. */
+bool resume_goes_on(const struct flow_op *op, const struct resume_row *row);
+
 /* resume_added.c: what was added while the run was going. */
 /* The entries of spawned[] and config.spawn_ordinals as the new run has them. NULL: no memory. */
 struct json *resume_carried_added(const struct resume_input *in, const struct resume_plan *p,

@@ -146,8 +146,15 @@ with_degraded(const struct resume_input *in, const struct resume_plan *p, struct
 	return json_set(config, "degraded", names);
 }
 
+/* Where what it needs runs again it had seen what is not to be any more. */
+bool
+resume_goes_on(const struct flow_op *op, const struct resume_row *row)
+{
+	return op->kind == FLOW_INSTRUCTION && row->action == RESUME_RUN && !row->renewed;
+}
+
 /* Attempts of agents whose conversation the next one goes on in; those of an earlier resume too, as
- * long as nothing came of them. Where what it needs runs again it had seen what is not to be any more. */
+ * long as nothing came of them. */
 static struct json *
 with_interrupted(const struct resume_input *in, const struct resume_plan *p, struct json *config)
 {
@@ -158,7 +165,7 @@ with_interrupted(const struct resume_input *in, const struct resume_plan *p, str
 
 	for (i = 0; i < p->nrows; i++) {
 		op = &in->flow->ops[i];
-		if (op->kind != FLOW_INSTRUCTION || p->rows[i].action != RESUME_RUN || p->rows[i].renewed)
+		if (!resume_goes_on(op, &p->rows[i]))
 			continue;
 		one = json_get(json_get(in->facts, op->id), "interrupted");
 		if (one == NULL)

@@ -1,7 +1,7 @@
 /*
  * fork: artifacts of operations that are reused. The new run gets copies (which share their blocks where
  * the file system can), so that whatever its operations do the earlier run keeps what it has. The same
- * with the attempts that a resume takes over from a directory that is no run here.
+ * with the attempts that a resume takes over, or goes on from, in a directory that is no run here.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -232,14 +232,47 @@ copy_attempt(const struct resuming *r, const struct attempt *a, int to, struct e
 
 /* Whether the start line that was found for its operation is this one's. */
 static bool
-is_taken(const struct resuming *r, const struct attempt *a)
+is_line_of(const struct resuming *r, const struct attempt *a, const char *member)
 {
-	size_t i = flow_find(r->flow, a->op);
-	const struct json *start = json_get(json_get(r->facts, a->op), "start");
+	const struct json *start = json_get(json_get(r->facts, a->op), member);
 	int64_t attempt;
 
-	return i != SIZE_MAX && r->plan.rows[i].action == RESUME_TAKE_OVER &&
-	    json_int64(json_get(start, "attempt"), &attempt) && attempt == (int64_t)a->attempt;
+	return json_int64(json_get(start, "attempt"), &attempt) && attempt == (int64_t)a->attempt;
+}
+
+/* An agent's whose conversation the next one goes on in; a directory may have come without its files. */
+static bool
+is_interrupted(const struct resuming *r, const struct attempt *a, size_t i)
+{
+	int ops_fd;
+	bool there;
+
+	if (!resume_goes_on(&r->flow->ops[i], &r->plan.rows[i]) || !is_line_of(r, a, "interrupted"))
+		return false;
+	ops_fd = resuming_open_ops(r, a);
+	there = ops_fd >= 0;
+	fd_close(&ops_fd);
+	return there;
+}
+
+static bool
+is_needed(const struct resuming *r, const struct attempt *a)
+{
+	size_t i = flow_find(r->flow, a->op);
+
+	return i != SIZE_MAX && ((r->plan.rows[i].action == RESUME_TAKE_OVER && is_line_of(r, a, "start")) ||
+	    is_interrupted(r, a, i));
+}
+
+static bool
+any_is_needed(const struct resuming *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->attempts.nopen; i++)
+		if (is_needed(r, &r->attempts.open[i]))
+			return true;
+	return false;
 }
 
 int
@@ -248,7 +281,7 @@ resuming_copy_attempts(const struct resuming *r, struct err *e)
 	int run_fd, to = -1, rc = 0;
 	size_t i;
 
-	if (r->plan.counts[RESUME_TAKE_OVER] == 0)
+	if (!any_is_needed(r))
 		return 0;
 	run_fd = rundir_open(&r->t->home, r->new_run, e);
 	if (run_fd >= 0 && mkdirat(run_fd, RUN_OPS, 0700) != 0 && errno != EEXIST)
@@ -256,7 +289,7 @@ resuming_copy_attempts(const struct resuming *r, struct err *e)
 	else if (run_fd >= 0)
 		to = fs_open_private_dir(run_fd, RUN_OPS, e);
 	for (i = 0; to >= 0 && rc == 0 && i < r->attempts.nopen; i++)
-		if (is_taken(r, &r->attempts.open[i]))
+		if (is_needed(r, &r->attempts.open[i]))
 			rc = copy_attempt(r, &r->attempts.open[i], to, e);
 	if (to < 0)
 		rc = -1;

@@ -1,7 +1,8 @@
 /*
  * resume: what became of attempts whose worker is dead. One that still runs is taken over, and so is
  * one whose end was written down; what is neither is unknown, and its operation's own rule decides.
- * In a directory that is no run here nothing runs any more: the new run gets copies of what ended.
+ * In a directory that is no run here nothing runs any more: the new run gets copies of what ended, and of
+ * agents' attempts that it goes on from.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -248,8 +249,7 @@ add_survivor(struct resuming *r, struct looking *l, const struct attempt *a, str
 			return -1;
 		state = NULL;
 	}
-	/* A conversation that was interrupted goes on in the run's own directory alone. */
-	return state == NULL && !r->is_run ? 0 : add_fact(r, a, state, e);
+	return add_fact(r, a, state, e);
 }
 
 int

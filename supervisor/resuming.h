@@ -57,7 +57,8 @@ struct resuming {
 int resuming_take_session(struct resuming *r, struct err *e);
 /* Copies what operations that are reused have below root to the new run, which has its directory. */
 int resuming_copy_artifacts(const struct resuming *r, const char *root, struct err *e);
-/* Copies the files of attempts that are taken over to the new run, which has its directory. */
+/* Copies the files of attempts that are taken over, or whose conversation goes on, to the new run, which has
+ * its directory. */
 int resuming_copy_attempts(const struct resuming *r, struct err *e);
 /* Reads everything of run_fd; writes nothing. A refused checkpoint is no error here. */
 int resuming_read(struct resuming *r, struct err *e);

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Agents of a run that is resumed from a copy of its directory, with the run gone from its state
+# directory: conversations are continued from where they were, refused where they are lost, unless told.
+# shellcheck source=lib_agent.sh
+. "$(dirname "$0")/lib_agent.sh"
+
+slow() { ls "$AGENT"/slow-*; }
+reaped() { [ ! -d "/proc/$1" ]; }
+# copied NAME: the run crashes with nothing of it left; its directory is ./NAME then, and nowhere else.
+copied() {
+	kill -KILL "$(worker_pid "$RUN")"
+	wait_until status_is "$RUN" crashed
+	power_loss "$RUN"
+	cp -a "$(run_dir)" "$T/$1"
+	mv "$(run_dir)" "$T/$1.gone"
+}
+same() { find "$T/$1" -type f -exec sha256sum {} + | sort; }
+
+flow '  - {id: a, assignee: agent, instruction: ok one}' \
+	'  - {id: b, assignee: agent, needs: [a], inherit_context: a, instruction: slow}' \
+	'  - {id: c, assignee: agent, needs: [b], inherit_context: b, instruction: ok three}'
+RUN=$("$FLOWSUP" start "$T/flow.yaml")
+wait_until slow
+copied first
+before=$(same first)
+mv "$AGENT" "$AGENT.away"
+out=$("$FLOWSUP" resume ./first --allow-degraded-context --dry-run 2>&1)
+equal "told to go on without a conversation whose home is gone: accepted" 0 $?
+matches "with what is lost" "b +will run +runs in a new conversation: the conversation of a cannot be continued: it is bound to '$AGENT'" "$out"
+out=$("$FLOWSUP" resume ./first 2>&1)
+equal "not told: refused" 4 $?
+matches "with its reason, and the command" "operation b: the conversation of a cannot be continued: it is bound to '$AGENT', which is not there; lifted by: flowsup resume ./first --allow-degraded-context" "$out"
+mv "$AGENT.away" "$AGENT"
+: >"$AGENT/go"
+RUN=$("$FLOWSUP" resume ./first)
+check "the resumed run ends" wait_until ended
+equal "it is completed" completed "$(run_status "$RUN")"
+equal "what was done is not done again" "" "$(event NodeStarted a)"
+matches "in the conversation that was recorded, with a note" '"response":"turns: ok one\|slow\|\[INTERRUPTED\]\|"' "$(entry b)"
+matches "and on in it" '"response":"turns: ok one\|slow\|\[INTERRUPTED\]\|ok three\|"' "$(entry c)"
+equal "the directory is as it was" "$before" "$(same first)"
+
+# ---- Told to go on without ----
+rm -f "$AGENT/go" "$AGENT"/slow-*
+RUN=$("$FLOWSUP" start "$T/flow.yaml")
+wait_until slow
+copied second
+mv "$AGENT" "$AGENT.away"
+: >"$AGENT.away/go"
+export CLAUDE_CONFIG_DIR=$AGENT.away
+# The agent is found by the recorded environment.
+sed -i -z "s|^CLAUDE_CONFIG_DIR=.*|CLAUDE_CONFIG_DIR=$AGENT.away|" second/environ
+RUN=$("$FLOWSUP" resume ./second --allow-degraded-context 2>"$T/said")
+check "the run that was told ends" wait_until ended
+equal "it is completed" completed "$(run_status "$RUN")"
+matches "what is lost is said before" "operation b: runs in a new conversation: the conversation of a cannot be continued.*by --allow-degraded-context" "$(cat "$T/said")"
+matches "its instruction holds the last answer" 'was: turns: ok one\| ' \
+	"$(cat "$(run_dir)"/ops/b.*/instruction | tr '\n' ' ')"
+AGENT=$AGENT.away
+
+# ---- One that gives its final record when nobody is left who could say how it ended ----
+rm -f "$AGENT/go" "$AGENT"/slow-*
+flow '  - {id: a, assignee: agent, instruction: slow}' \
+	'  - {id: b, assignee: agent, needs: [a], inherit_context: a, instruction: ok two}'
+RUN=$("$FLOWSUP" start "$T/flow.yaml")
+wait_until slow
+wait_until worker_is_ready "$RUN"
+line=$(grep '"kind":"start","op":"a"' "$(run_dir)/attempts.log")
+# shellcheck disable=SC2046
+kill -KILL $(supervisors) "$(worker_pid "$RUN")" "$(json "$line" reaper)"
+: >"$AGENT/go"
+wait_until reaped "$(json "$line" pid)"
+cp -a "$(run_dir)" third
+mv "$(run_dir)" third.gone
+RUN=$("$FLOWSUP" resume ./third)
+check "it is taken over" wait_until ended
+equal "and the run completes" completed "$(run_status "$RUN")"
+matches "with its answer" '"status":"completed","response":"turns: slow\|"' "$(entry a)"
+matches "and its conversation" '"response":"turns: slow\|ok two\|"' "$(entry b)"
+plan
