@@ -137,7 +137,8 @@ all_can_be_lifted(const struct resuming *r)
 	return true;
 }
 
-/* The command that lifts all of them at once; where there is none, the one that begins anew. */
+/* The command that lifts all of them at once; where there is none, the one that begins a run anew; nothing
+ * for a directory, which has none. */
 static void
 whole_command(const struct resuming *r, struct buf *to)
 {
@@ -152,11 +153,9 @@ whole_command(const struct resuming *r, struct buf *to)
 		buf_puts(to, "   # no option lifts all of this: from the beginning");
 		return;
 	}
-	base_command(r, to);
-	if (!all_can_be_lifted(r)) {
-		buf_puts(to, " --dry-run");
+	if (!all_can_be_lifted(r))
 		return;
-	}
+	base_command(r, to);
 	add_given(r, NULL, to);
 	for (i = 0; i < LIFTS; i++)
 		if (!cli_flag(r->c, lifts[i].option) && any_failure_has(r, lifts[i].flag))
@@ -394,7 +393,8 @@ resuming_refused(struct resuming *r, struct err *e)
 	whole_command(r, &command);
 	err_set(e, ERR_REFUSED, "%s cannot be %s faithfully: %zu reason%s; nothing was started",
 	    r->label, r->fork ? "forked" : "resumed", n, n == 1 ? "" : "s");
-	err_hint(e, "%s", buf_text(&command));
+	if (command.len > 0)
+		err_hint(e, "%s", buf_text(&command));
 	buf_clear(&command);
 	return -1;
 }

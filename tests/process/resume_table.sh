@@ -51,6 +51,7 @@ for format in 2 3; do
 		[ "$op" = None ] && who= || who="operation $op: "
 		if [ "$flag" = - ]; then
 			matches "$name: people are told" "$who$reason" "$(grep -v 'lifted by' "$T/said")"
+			equal "$name: no command is named" "" "$(grep '^hint' "$T/said")"
 			equal "$name: nothing lifts it" "$check $op None" "$(verdict "${ALL[@]}")"
 		else
 			matches "$name: people are told" "$who$reason; lifted by: flowsup resume $T/bad --retry-failed --$flag" "$(cat "$T/said")"
