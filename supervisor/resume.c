@@ -5,6 +5,7 @@
 
 #include "flowsup/provider.h"
 #include "resume_private.h"
+#include "seek.h"
 
 const char *
 resume_action_word(enum resume_action action)
@@ -151,23 +152,6 @@ check_entries_have_operations(struct examining *x)
 	}
 }
 
-/* Whether this run did, and not one that it was to take operations over from. */
-static bool
-started_any(const struct attempts *a)
-{
-	const struct json *line;
-	size_t i;
-
-	for (i = 0; i < a->nlines; i++) {
-		if (a->lines[i].kind == ATTEMPT_LINE_WORKER)
-			continue;
-		line = attempt_line_json(&a->lines[i]);
-		if (line == NULL || json_get(line, "run") == NULL)
-			return true;
-	}
-	return false;
-}
-
 /* False when there is nothing further to look at. */
 static bool
 check_whole(struct examining *x)
@@ -186,10 +170,9 @@ check_whole(struct examining *x)
 		resume_fail(x->plan, 2, NULL, NULL, "the plan is empty");
 		return false;
 	}
-	if (in->report == NULL && in->load_error == NULL &&
-	    (started_any(in->attempts) || in->attempts->torn || in->attempts->damaged > 0)) {
+	if (in->report == NULL && in->load_error == NULL && seek_started_any(in->attempts)) {
 		resume_fail(x->plan, 1, NULL, NULL,
-		    "there is no checkpoint, but %s shows that operations were started", RUN_ATTEMPTS);
+		    "there is no '" CKPT_BASE "', but %s shows that operations were started", RUN_ATTEMPTS);
 		return false;
 	}
 	return true;

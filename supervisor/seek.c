@@ -205,6 +205,48 @@ try_attempts(int run_fd, bool started, struct err *e)
 	return 0;
 }
 
+bool
+seek_started_any(const struct attempts *a)
+{
+	const struct json *line;
+	size_t i;
+
+	if (a->torn || a->damaged > 0)
+		return true;
+	for (i = 0; i < a->nlines; i++) {
+		if (a->lines[i].kind == ATTEMPT_LINE_WORKER)
+			continue;
+		line = attempt_line_json(&a->lines[i]);
+		if (line == NULL || json_get(line, "run") == NULL)
+			return true;
+	}
+	return false;
+}
+
+bool
+seek_lacks_checkpoint(int run_fd, const struct attempts *a)
+{
+	struct stat st;
+
+	return fstatat(run_fd, CKPT_BASE, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT &&
+	    seek_started_any(a);
+}
+
+/* What is in it is for the loader. A log of attempts that cannot be read is told by itself. */
+static int
+try_checkpoint(int run_fd, struct err *e)
+{
+	struct err ignored = {0};
+	struct attempts a;
+	bool lacks;
+
+	if (attempts_read(run_fd, &a, &ignored) != 0)
+		return 0;
+	lacks = seek_lacks_checkpoint(run_fd, &a);
+	attempts_clear(&a);
+	return lacks ? err_sys(e, ERR_IO, ENOENT, "%s", CKPT_BASE) : 0;
+}
+
 static const struct {
 	const char *name;
 	int (*try)(int run_fd, bool started, struct err *e);
@@ -243,14 +285,17 @@ int
 seek_problems(int run_fd, bool started, struct json **problems, struct err *e)
 {
 	struct json *all = json_array();
+	struct err why;
 	unsigned i;
 
 	for (i = 0; i < FILES; i++) {
-		struct err why = {0};
-
+		why = (struct err){0};
 		if (files[i].try(run_fd, started, &why) != 0)
 			all = json_append(all, seek_problem(files[i].name, why.msg));
 	}
+	why = (struct err){0};
+	if (try_checkpoint(run_fd, &why) != 0)
+		all = json_append(all, seek_problem(CKPT_BASE, why.msg));
 	*problems = all;
 	return all != NULL ? 0 : err_nomem(e);
 }

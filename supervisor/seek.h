@@ -44,7 +44,7 @@ int seek_flow(int run_fd, struct flow **out, struct err *e);
 int seek_attempts(int run_fd, bool started, struct attempts *out, struct err *e);
 /*
  * Tries what a run has from its first moment to its last and a resume needs: the document, how it was
- * launched, its environment, its lock and attempts. *problems becomes an array of {"file","error"}, one for each
+ * launched, its environment, its lock and attempts, and that its checkpoint is there. *problems becomes an array of {"file","error"}, one for each
  * that is missing or damaged. -1 when memory runs out.
  */
 int seek_problems(int run_fd, bool started, struct json **problems, struct err *e);
@@ -52,5 +52,10 @@ int seek_problems(int run_fd, bool started, struct json **problems, struct err *
 struct json *seek_problem(const char *file, const char *text);
 /* The name of a file without which the run cannot be resumed and that is missing, or NULL. */
 const char *seek_missing(int run_fd, bool started);
+/* Whether this run may have started operations, and not one that it was to take them over from. The
+ * checkpoint is published before the first. */
+bool seek_started_any(const struct attempts *a);
+/* Whether the checkpoint is missing that such a run has had. */
+bool seek_lacks_checkpoint(int run_fd, const struct attempts *a);
 
 #endif

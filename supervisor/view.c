@@ -141,25 +141,38 @@ read_state(struct run_files *f, struct err *e)
 {
 	struct ckpt_load_options o = {.lock_held = f->lock_held};
 	struct ckpt_report report;
-	struct err why = {0};
-	int r = ckpt_load(f->fd, &o, &f->state, &report, &why);
+	int r = ckpt_load(f->fd, &o, &f->state, &report, e);
 
-	if (r != 0 && why.code == ERR_NOTFOUND)
-		return read_carry(f, e);
+	if (r != 0 && e->code == ERR_NOTFOUND) {
+		err_clear(e);
+		return 0;
+	}
 	f->report = ckpt_report_json(&report);
-	if (r == 0)
-		return read_carry(f, e);
-	*e = why;
 	return r;
+}
+
+/* The rest is shown without what cannot be read. */
+static int
+add_unread(struct run_files *f, const char *file, const struct err *why, struct err *e)
+{
+	if (why->code == ERR_NOMEM) {
+		*e = *why;
+		return -1;
+	}
+	f->problems = json_append(f->problems, seek_problem(file, why->msg));
+	return f->problems != NULL ? 0 : err_nomem(e);
 }
 
 static int
 read_more(struct run_files *f, const struct session *s, struct err *e)
 {
-	if (read_state(f, &f->state_error) == 0 || f->state_error.code != ERR_NOMEM)
-		return seek_problems(f->fd, s->started_at > 0, &f->problems, e);
-	*e = f->state_error;
-	return -1;
+	struct err why = {0};
+
+	if (seek_problems(f->fd, s->started_at > 0, &f->problems, e) != 0)
+		return -1;
+	if (read_state(f, &f->state_error) != 0 && add_unread(f, CKPT_BASE, &f->state_error, e) != 0)
+		return -1;
+	return read_carry(f, &why) == 0 ? 0 : add_unread(f, RUN_CARRY, &why, e);
 }
 
 /* One that does not fit is left out here; a resume says what is wrong with it. */
@@ -311,6 +324,8 @@ facts_find(const struct view *v, const struct session *s, struct facts *f)
 	held = known && held;
 	if (attempts_read(fd, &a, &e) == 0) {
 		facts_from_attempts(v, s, &a, held, f);
+		if (f->missing == NULL && seek_lacks_checkpoint(fd, &a))
+			f->missing = CKPT_BASE;
 		attempts_clear(&a);
 		facts_from_lock(s, known && !held, f);
 	}
@@ -612,6 +627,8 @@ view_run_full(const struct view *v, const struct session *s, struct err *e)
 	if (run_files_open(v->home, s, true, &files, e) != 0 && no_files(&files, e) != 0)
 		goto out;
 	facts.missing = missing_of(v, s, files.fd);
+	if (facts.missing == NULL && seek_lacks_checkpoint(files.fd, &files.attempts))
+		facts.missing = CKPT_BASE;
 	facts.damaged = json_length(files.problems) > 0;
 	facts_from_attempts(v, s, &files.attempts, files.lock_held, &facts);
 	facts_from_lock(s, files.lock_free, &facts);

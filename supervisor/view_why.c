@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "flowsup/checkpoint.h"
 #include "flowsup/exits.h"
 #include "flowsup/fs.h"
 #include "output.h"
@@ -199,8 +200,11 @@ why_ran(const struct run_files *f, size_t op, const struct op_view *ops, struct 
 /* ---- All of it ---- */
 
 static void
-why_ended(const struct op_view *v, struct buf *to)
+why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 {
+	const char *unsaved = json_find(f->problems, "file", CKPT_BASE) == NULL
+	    ? "executed, not saved"
+	    : "executed; whether it was saved is not known";
 	const struct json *error = json_get(v->entry, "error");
 	struct slice message = json_text(json_get(error, "message"));
 	struct slice class = json_text(v->entry != NULL ? json_get(error, "class")
@@ -211,7 +215,7 @@ why_ended(const struct op_view *v, struct buf *to)
 	else if (class.len > 0 && !slice_is(class, "completed"))
 		buf_slice(to, class);
 	if (v->entry == NULL && v->end != NULL)
-		buf_puts(to, to->len > 0 ? "; executed, not saved" : "executed, not saved");
+		buf_printf(to, "%s%s", to->len > 0 ? "; " : "", unsaved);
 	else if (v->carried)
 		buf_puts(to, to->len > 0 ? "; replayed" : "replayed from an earlier run");
 }
@@ -268,7 +272,7 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 	case OP_COMPLETED:
 	case OP_FAILED:
 	case OP_CANCELLED:
-		why_ended(&ops[op], &b);
+		why_ended(f, &ops[op], &b);
 		if (!ops[op].carried)
 			why_ran(f, op, ops, &b);
 		why_replaced(f, (uint32_t)op, &b);

@@ -85,17 +85,23 @@ kill -KILL "$worker"
 wait_until status_is "$id" crashed
 cp -a "$FLOWSUP_HOME/runs/$id" "$T/whole"
 for what in "missing flow.json" "damaged flow.json" "missing launch.json" "damaged launch.json" \
-	"missing environ" "damaged environ" "missing worker.lock" "missing attempts.log" "damaged attempts.log"; do
+	"missing environ" "damaged environ" "missing worker.lock" "missing attempts.log" "damaged attempts.log" \
+	"missing checkpoint.json" "damaged checkpoint.json"; do
 	file=${what#* }
 	damage "${what% *}" "$file" "$id"
 	results=
 	for words in "show $id" "list --check -n 1" "resume $id" "resume --dry-run $id"; do
 		# shellcheck disable=SC2086
 		run_command $words
-		results="$results $status:$(case $err in *"run $id: "*"$file"*) echo named ;; esac)"
+		results="$results $status:$(case $err in *"run $id"*"$file"* | *"$file"*"run $id"*) echo named ;; esac)"
 	done
-	equal "$what: show, list --check, resume name run and file" \
-		" 74:named 74:named 74:named 74:named" "$results"
+	# What a checkpoint says is no error of its file: it is refused.
+	case $what in
+	"damaged checkpoint.json") expected=" 74:named 4:named 4:named 4:named" ;;
+	"missing checkpoint.json") expected=" 74:named 74:named 4:named 4:named" ;;
+	*) expected=" 74:named 74:named 74:named 74:named" ;;
+	esac
+	equal "$what: show, list --check, resume name run and file" "$expected" "$results"
 	equal "$what: show offers no resume" "" "$("$FLOWSUP" show "$id" 2>/dev/null | grep ^next)"
 	case $what in missing*)
 		matches "$what: list marks it" "crashed \(.*no $file\)" "$("$FLOWSUP" list -n 1)" ;;
@@ -103,6 +109,17 @@ for what in "missing flow.json" "damaged flow.json" "missing launch.json" "damag
 	rm -rf "$FLOWSUP_HOME/runs/$id"
 	cp -a "$T/whole" "$FLOWSUP_HOME/runs/$id"
 done
+dead=$id
+id=$("$FLOWSUP" start -- true)
+"$FLOWSUP" wait "$id" 2>/dev/null
+echo more >>"$FLOWSUP_HOME/runs/$id/checkpoint.json"
+run_command show "$id"
+equal "text behind the checkpoint of a completed run: exit 74" "74 yes" \
+	"$status $(case $err in *"run $id: "*checkpoint.json*) echo yes ;; esac)"
+matches "show does not say that it was not saved" "executed; whether it was saved is not known" "$out"
+run_command show --json "$id"
+matches "also in JSON" '"problems":\[\{"file":"checkpoint.json",' "$out"
+id=$dead
 damage missing flow.json "$id"
 run_command logs "$id" nothing
 equal "logs of an operation that nobody can know: exit 74" "74 yes" \
