@@ -280,8 +280,7 @@ catch_interrupts(struct logs *l, struct err *e)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
+	follow_leaving(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	l->interrupts = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return l->interrupts >= 0 ? 0 : err_sys(e, ERR_INTERNAL, errno, "signalfd");

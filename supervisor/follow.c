@@ -283,7 +283,7 @@ take_signals(struct follower *w)
 	struct signalfd_siginfo info;
 
 	while (read(w->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGINT)
+		if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
 			w->interrupted = true;
 		else if (info.ssi_signo == SIGTSTP)
 			stop_here(w);
@@ -603,13 +603,27 @@ loop(struct follower *w, struct err *e)
 	return status;
 }
 
+void
+follow_leaving(sigset_t *set)
+{
+	static const int asked[] = {SIGTERM, SIGHUP};
+	struct sigaction now;
+	size_t i;
+
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	/* A signal that is ignored (nohup) would be delivered all the same once it is blocked. */
+	for (i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
+		if (sigaction(asked[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			sigaddset(set, asked[i]);
+}
+
 static int
 open_signals(struct follower *w, struct err *e)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
+	follow_leaving(&set);
 	sigaddset(&set, SIGWINCH);
 	if (w->f->show == FOLLOW_LIVE)
 		sigaddset(&set, SIGTSTP);

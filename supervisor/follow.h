@@ -5,6 +5,8 @@
 #ifndef FLOWSUP_FOLLOW_H
 #define FLOWSUP_FOLLOW_H
 
+#include <signal.h>
+
 #include "cli.h"
 #include "flowsup/home.h"
 #include "flowsup/store.h"
@@ -38,7 +40,9 @@ struct follow {
 int follow_run(const struct follow *f, const char *run_id, struct err *e);
 /* Whether a crashed run's successor was made by its restart policy. */
 bool follow_was_restarted(struct store *store, const struct session *s);
-/* After SIGINT: that the run goes on, the command to return to it (`again`) and that to end it. */
+/* The signals that end a command which follows, and not what it follows. */
+void follow_leaving(sigset_t *set);
+/* After one of them: that the run goes on, the command to return to it (`again`) and that to end it. */
 void follow_say_interrupted(const char *home_option, const char *run_id, const char *again);
 /* How to show it on `out`: events with json, live on a terminal, else lines. */
 enum follow_show follow_how(const struct output *out, bool json);

@@ -41,19 +41,21 @@ equal "wait for nothing: exit 2" 2 $?
 id=$(held)
 wait_until is_running "$id"
 for command in wait watch "logs -f"; do
-	# A shell starts background commands with SIGINT ignored; perl gives it back.
-	fresh out
-	perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$FLOWSUP" $command "$id" >out 2>err &
-	follower=$!
-	again=watch
-	[ "$command" != "logs -f" ] || again=$command
-	wait_until grep -qx flowsup "/proc/$follower/comm"
-	wait_until grep -q "SigBlk:.*[2367abef]$" "/proc/$follower/status"
-	kill -INT $follower
-	wait $follower
-	equal "$command: an interrupt exits 130" 130 $?
-	matches "$command: and says that the run goes on" "run $id goes on.*hint: flowsup $again $id .*hint: flowsup stop $id" "$(paste -sd' ' err)"
-	equal "$command: which it does" running "$(run_status "$id")"
+	# A shell starts background commands with SIGINT ignored, nohup with SIGHUP; perl gives them back.
+	for signal in INT TERM HUP; do
+		fresh out
+		perl -e '$SIG{$_} = "DEFAULT" for qw(INT TERM HUP); exec @ARGV' "$FLOWSUP" $command "$id" >out 2>err &
+		follower=$!
+		again=watch
+		[ "$command" != "logs -f" ] || again=$command
+		wait_until grep -qx flowsup "/proc/$follower/comm"
+		wait_until grep -q "SigBlk:.*[2367abef]$" "/proc/$follower/status"
+		kill -$signal $follower
+		wait $follower
+		equal "$command: SIG$signal exits 130" 130 $?
+		matches "$command: and says that the run goes on" "run $id goes on.*hint: flowsup $again $id .*hint: flowsup stop $id" "$(paste -sd' ' err)"
+		equal "$command: which it does" running "$(run_status "$id")"
+	done
 done
 
 # ---- A reader that leaves ----
