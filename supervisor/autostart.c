@@ -28,6 +28,20 @@ is_ours(const char *entry)
 	return strncmp(entry, "FLOWSUP_", strlen("FLOWSUP_")) == 0;
 }
 
+int
+autostart_check_worker(struct err *e)
+{
+	struct buf path = {0};
+	int rc = proc_relative_to_self(AUTOSTART_WORKER, &path, e);
+
+	if (rc == 0 && access(buf_text(&path), X_OK) != 0) {
+		rc = err_sys(e, ERR_ENVIRONMENT, errno, "the worker program '%s'", buf_text(&path));
+		err_hint(e, "flowsup doctor");
+	}
+	buf_clear(&path);
+	return rc;
+}
+
 char **
 autostart_environment(const struct home *h, bool service, struct err *e)
 {

@@ -8,6 +8,7 @@
 #include "flowsup/err.h"
 #include "flowsup/home.h"
 
+#define AUTOSTART_WORKER "../libexec/flowsup/flowsup-worker" /* from the directory of this program */
 #define AUTOSTART_READY "r" /* what the supervisor writes when it answers */
 #define AUTOSTART_FAILED 'f' /* and when it cannot: behind it type, text and hint, a line each */
 
@@ -17,6 +18,9 @@
  * ERR_ENVIRONMENT when it cannot be executed; ERR_TIMEOUT; ERR_IO; or what it failed of.
  */
 int autostart(const struct home *h, int64_t idle_exit_ns, int limit_ms, bool *ready, struct err *e);
+
+/* Before a run is made: that the program is there which executes it. ERR_ENVIRONMENT. */
+int autostart_check_worker(struct err *e);
 
 /* This process's environment without names that begin with FLOWSUP_, and FLOWSUP_HOME; with `service`
  * also what a service manager told this process. */

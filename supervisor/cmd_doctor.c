@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "autostart.h"
 #include "cli.h"
 #include "client.h"
 #include "flowsup/clock.h"
@@ -140,7 +141,7 @@ check_program(struct doctor *d)
 
 	say(d, GRADE_OK, "version", NULL, "flowsup " FLOWSUP_VERSION "%s%s", uname(&u) == 0 ? ", Linux " : "",
 	    uname(&u) == 0 ? u.release : "");
-	if (proc_relative_to_self("../libexec/flowsup/flowsup-worker", &path, &e) != 0)
+	if (proc_relative_to_self(AUTOSTART_WORKER, &path, &e) != 0)
 		say_error(d, GRADE_BROKEN, "worker", &e);
 	else if (access(buf_text(&path), X_OK) != 0)
 		say(d, GRADE_BROKEN, "worker", NULL, "'%s': %s; install flowsup again, whole",

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "autostart.h"
 #include "cli.h"
 #include "client.h"
 #include "flowsup/checkpoint.h"
@@ -564,6 +565,8 @@ start_launch(struct cli *c, const struct flow *f, const struct start_source *fro
 		return -1;
 	if (cli_flag(c, "dry-run"))
 		return show_plan(c, f, e);
+	if (autostart_check_worker(e) != 0)
+		return -1;
 	if (cli_flag(c, "events") && follow_open_events(cli_text(c, "events", ""), &fd, &owned, e) != 0)
 		return -1;
 	r = start_run(c, f, from, fd, e);

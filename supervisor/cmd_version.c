@@ -1,5 +1,6 @@
 #include <sys/utsname.h>
 
+#include "autostart.h"
 #include "cli.h"
 #include "flowsup/proc.h"
 #include "flowsup/protocol.h"
@@ -37,7 +38,7 @@ worker_json(struct err *e)
 	struct buf path = {0};
 	struct json *v;
 
-	if (proc_relative_to_self("../libexec/flowsup/flowsup-worker", &path, e) != 0)
+	if (proc_relative_to_self(AUTOSTART_WORKER, &path, e) != 0)
 		v = json_null();
 	else
 		v = json_string_lossy(buf_view(&path), NULL);

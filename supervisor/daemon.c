@@ -17,8 +17,6 @@
 #include "flowsup/ipc.h"
 #include "flowsup/log.h"
 
-#define WORKER_PATH "../libexec/flowsup/flowsup-worker"
-
 enum { LISTEN_BACKLOG = 4096, STAMP_BYTES = 512 };
 
 /* ---- Taking the home ---- */
@@ -609,7 +607,7 @@ init(struct daemon *d, struct err *e)
 		return -1;
 	init_timers(d);
 	d->envp = autostart_environment(&d->home, false, e);
-	if (d->envp == NULL || proc_relative_to_self(WORKER_PATH, &path, e) != 0)
+	if (d->envp == NULL || proc_relative_to_self(AUTOSTART_WORKER, &path, e) != 0)
 		return -1;
 	d->worker_path = buf_steal(&path);
 	if (d->worker_path == NULL)

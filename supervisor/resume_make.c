@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "autostart.h"
 #include "client.h"
 #include "flowsup/clock.h"
 #include "flowsup/endops.h"
@@ -576,8 +577,9 @@ resuming_go_on(struct resuming *r, struct err *e)
 	bool owned;
 	int fd, rc;
 
-	/* Where nobody could be told, nothing is made. */
-	if (out_check(r->c->out, e) != 0 || open_events(r, &fd, &owned, e) != 0)
+	/* Where nobody could be told, or nothing could execute it, nothing is made. */
+	if (out_check(r->c->out, e) != 0 || (!r->by_policy && autostart_check_worker(e) != 0) ||
+	    open_events(r, &fd, &owned, e) != 0)
 		return -1;
 	rc = go_on(r, fd, e);
 	if (owned)

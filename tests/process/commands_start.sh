@@ -270,4 +270,20 @@ else
 	skip "python3 is not installed"
 fi
 
+# ---- An installation that is not whole ----
+mkdir -p "$T/half/bin"
+cp "$FLOWSUP" "$T/half/bin/flowsup"
+ended=$("$FLOWSUP" start -- false) other=$("$FLOWSUP" start -- false)
+"$FLOWSUP" wait "$ended" "$other" 2>/dev/null
+op=$(json "$("$FLOWSUP" show "$other" --json | grep -o '"ops":.*')" id)
+before=$(ls "$FLOWSUP_HOME/runs")
+for words in "start -- true" "start -w -- true" "start --foreground -- true" "rerun $ended" "resume $ended --retry-failed" \
+	"fork $other --from $op"; do
+	# shellcheck disable=SC2086  # the words of a command
+	"$T/half/bin/flowsup" $words >"$T/out" 2>"$T/err"
+	equal "$words without the worker program: exit status" 78 $?
+	matches "it names it, and who tells more" "flowsup-worker.*hint: flowsup doctor" "$(paste -sd' ' "$T/err")"
+done
+equal "nothing was created" "$before" "$(ls "$FLOWSUP_HOME/runs")"
+
 plan
