@@ -240,9 +240,17 @@ reap_one(struct daemon *d, pid_t pid)
 		report_ended(r, &end);
 }
 
+static void
+reap_beside(void *daemon, pid_t pid)
+{
+	if (!kept_is_unwritten(daemon, pid))
+		reap_one(daemon, pid);
+}
+
 void
 children_reap(struct daemon *d)
 {
+	struct err e = {0};
 	siginfo_t info;
 
 	for (;;) {
@@ -251,5 +259,10 @@ children_reap(struct daemon *d)
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
 			return;
 		reap_one(d, info.si_pid);
+		if (kept_is_unwritten(d, info.si_pid))
+			break;
 	}
+	/* That one stays, and the kernel would name it again and again. */
+	if (proc_each_ended_child(reap_beside, d, &e) != 0)
+		log_line(LOG_WARNING, "%s", e.msg);
 }

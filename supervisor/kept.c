@@ -11,7 +11,8 @@
 
 enum {
 	ENDS_MOST = 1024,   /* held at once */
-	ENDS_SECONDS = 180 /* a report is killed long before */
+	ENDS_SECONDS = 180, /* a report is killed long before */
+	WRITE_AGAIN_MS = 1000
 };
 
 struct unclaimed {
@@ -189,24 +190,51 @@ open_ops(struct daemon *d, const char *run_id, struct err *e)
 }
 
 /* One that is there already came from somebody who saw it too. */
-static void
-write_end(struct daemon *d, const char *files, const char *op, unsigned attempt, struct proc_id id,
-    const struct proc_end *end, double time, const char *by)
+static int
+record_end(struct daemon *d, const struct kept_op *o, const char *dir, struct err *e)
 {
-	struct exit_record r = {.id = id, .end = *end, .time = time}, there;
+	struct exit_record r = {.id = o->id, .end = o->end, .time = o->time}, there;
+	int ops_fd = open_ops(d, o->files, e), rc = 0;
+
+	if (ops_fd < 0)
+		return -1;
+	strlcpy(r.by, o->by, sizeof(r.by));
+	if (exit_record_read(ops_fd, dir, o->id, &there, &(struct err){0}) != 0)
+		rc = exit_record_write(ops_fd, dir, &r, e);
+	fd_close(&ops_fd);
+	return rc;
+}
+
+/* False: it is to be tried again. A run that was removed needs no record. */
+static bool
+write_end(struct daemon *d, struct kept_op *o)
+{
 	char dir[ATTEMPT_DIR_TEXT];
 	struct err e = {0};
-	int ops_fd = open_ops(d, files, &e);
 
-	strlcpy(r.by, by, sizeof(r.by));
-	attempt_dir(op, attempt, dir);
-	if (ops_fd < 0 || (exit_record_read(ops_fd, dir, id, &there, &(struct err){0}) != 0 &&
-			      exit_record_write(ops_fd, dir, &r, &e) != 0))
-		log_line(LOG_ERROR, "run %s: how ops/%s ended is lost: %s", files, dir, e.msg);
-	else
-		log_line(LOG_INFO, "run %s: ops/%s, whose worker is dead, has ended: %s %d", files, dir,
-		    end->signaled ? "signal" : "status", end->code);
-	fd_close(&ops_fd);
+	attempt_dir(o->op, o->attempt, dir);
+	if (record_end(d, o, dir, &e) == 0) {
+		log_line(LOG_INFO, "run %s: ops/%s, whose worker is dead, has ended: %s %d", o->files, dir,
+		    o->end.signaled ? "signal" : "status", o->end.code);
+		return true;
+	}
+	if (e.code == ERR_NOTFOUND)
+		return true;
+	/* As of jobs: a full disk must not fill the log as well. */
+	if ((o->tries & (o->tries - 1)) == 0)
+		log_line(LOG_ERROR, "run %s: how ops/%s ended is not written down yet: %s; it is tried again",
+		    o->files, dir, e.msg);
+	o->tries++;
+	o->write_ns = clock_monotonic_ns() + WRITE_AGAIN_MS * NS_PER_MS;
+	return false;
+}
+
+static void
+set_end(struct kept_op *o, const struct proc_end *end, double time, const char *by)
+{
+	o->end = *end;
+	o->time = time;
+	o->by = by;
 }
 
 bool
@@ -226,8 +254,22 @@ kept_has_record(struct daemon *d, const struct kept_op *o)
 void
 kept_told(struct kept_op *o, const struct proc_end *end, const char *by)
 {
-	write_end(o->run->daemon, o->files, o->op, o->attempt, o->id, end,
-	    (double)clock_wall_ns() / (double)NS_PER_S, by);
+	set_end(o, end, (double)clock_wall_ns() / (double)NS_PER_S, by);
+	kept_write(o);
+}
+
+void
+kept_write(struct kept_op *o)
+{
+	struct daemon *d = o->run->daemon;
+
+	if (!write_end(d, o)) {
+		loop_remove(&d->loop, &o->process); /* it tells nothing any more */
+		kept_arm(d);
+		return;
+	}
+	/* Only now: until then a resume finds it dead, and waits. */
+	(void)proc_wait(o->process.fd, false, &o->end, &(struct err){0});
 	kept_over(o);
 }
 
@@ -245,17 +287,20 @@ kept_reap(struct daemon *d, pid_t pid)
 		if (kept_helper_reap(r, pid))
 			return true;
 	}
-	/*
-	 * A stranger may have the number of one that was not our child. It is reaped when its end is
-	 * written down: until then a resume finds it dead, and waits.
-	 */
+	/* A stranger may have the number of one that was not our child. */
 	if (o == NULL || proc_wait(o->process.fd, true, &end, &(struct err){0}) < 1)
 		return false;
-	write_end(d, o->files, o->op, o->attempt, o->id, &end, (double)clock_wall_ns() / (double)NS_PER_S,
-	    "supervisor");
-	(void)proc_wait(o->process.fd, false, &end, &(struct err){0});
-	kept_over(o);
+	if (o->tries == 0)
+		kept_told(o, &end, "supervisor");
 	return true;
+}
+
+bool
+kept_is_unwritten(const struct daemon *d, pid_t pid)
+{
+	const struct kept_op *o = find_op(d, pid);
+
+	return o != NULL && o->tries > 0;
 }
 
 void
@@ -279,9 +324,11 @@ kept_hold(struct daemon *d, struct proc_id id, const struct proc_end *end)
 	}
 }
 
-/* Whether one that has ended already was held; then its end is written. */
+static void watch(struct daemon *d, const char *run_id, const struct json *line, const struct kept_op *like);
+
+/* Whether one that has ended already was held; then its end is written, now or when there is room. */
 static bool
-claim(struct daemon *d, const struct kept_op *o)
+claim(struct daemon *d, const char *run_id, const struct json *line, struct kept_op *o)
 {
 	struct unclaimed *u;
 
@@ -289,7 +336,9 @@ claim(struct daemon *d, const struct kept_op *o)
 	{
 		if (u->id.pid != o->id.pid || u->id.start_ticks != o->id.start_ticks)
 			continue;
-		write_end(d, o->files, o->op, o->attempt, o->id, &u->end, u->time, "supervisor");
+		set_end(o, &u->end, u->time, "supervisor");
+		if (!write_end(d, o))
+			watch(d, run_id, line, o);
 		TAILQ_REMOVE(&d->kept.ends, u, entry);
 		free(u);
 		d->kept.nends--;
@@ -354,7 +403,7 @@ on_process(void *arg)
 
 	children_reap(d);
 	o = find_op(d, pid);
-	if (o == NULL || o->over_ns != 0)
+	if (o == NULL || o->over_ns != 0 || o->tries > 0)
 		return;
 	/* Not our child: who has it tells how it ended, or the kernel does. */
 	loop_remove(&d->loop, &o->process);
@@ -382,10 +431,10 @@ watch(struct daemon *d, const char *run_id, const struct json *line, const struc
 	struct kept_op *o = calloc(1, sizeof(*o));
 	struct err e = {0};
 	struct kept_run *r;
-	int pidfd = o != NULL ? proc_open(like->id, &e) : -1;
+	int pidfd = o != NULL && like->tries == 0 ? proc_open(like->id, &e) : -1;
 
 	forget_elsewhere(d, like);
-	r = pidfd >= 0 ? run_of(d, run_id) : NULL;
+	r = pidfd >= 0 || (o != NULL && like->tries > 0) ? run_of(d, run_id) : NULL;
 	if (r == NULL) {
 		fd_close(&pidfd);
 		free(o);
@@ -399,7 +448,7 @@ watch(struct daemon *d, const char *run_id, const struct json *line, const struc
 	o->life.since_ns = o->look_ns = clock_monotonic_ns();
 	TAILQ_INSERT_TAIL(&r->ops, o, entry);
 	d->kept.count++;
-	if (loop_add(&d->loop, &o->process, pidfd, on_process, o, &e) == 0)
+	if (like->tries > 0 || loop_add(&d->loop, &o->process, pidfd, on_process, o, &e) == 0)
 		return;
 	log_line(LOG_ERROR, "run %s: ops/%s is not watched: %s", run_id, o->op, e.msg);
 	fd_close(&pidfd);
@@ -417,7 +466,7 @@ hear_lines(struct daemon *d, const char *run_id, const struct json *lines)
 	while (json_next(&it, NULL, &line)) {
 		if (!read_line(line, run_id, &o))
 			log_line(LOG_WARNING, "run %s: a start line is not understood", run_id);
-		else if (!claim(d, &o))
+		else if (!claim(d, run_id, line, &o))
 			watch(d, run_id, line, &o); /* also what waits to be reaped by somebody */
 	}
 }

@@ -31,8 +31,10 @@ void kept_init(struct kept *k);
 void kept_clear(struct daemon *d);
 /* What a report says of a crashed run. */
 void kept_report(struct daemon *d, const char *run_id, const struct json *answer);
-/* A child that has ended and is not reaped yet: true when it was one of ours, and is reaped now. */
+/* A child that has ended and is not reaped yet: true when it was one of ours, and is reaped now or when
+ * its end is written down. */
 bool kept_reap(struct daemon *d, pid_t pid);
+bool kept_is_unwritten(const struct daemon *d, pid_t pid);
 /* The same for one that nobody knows: its end is held for a report that may come. */
 void kept_hold(struct daemon *d, struct proc_id id, const struct proc_end *end);
 void kept_due(void *daemon); /* timer */

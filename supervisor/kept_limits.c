@@ -344,6 +344,8 @@ next_of(const struct kept_op *o)
 {
 	int64_t next = INT64_MAX;
 
+	if (o->tries > 0)
+		return o->write_ns;
 	if (o->over_ns != 0)
 		return clock_monotonic_ns() + LOOK_MS * NS_PER_MS;
 	/* A helper that ends has the next look taken. */
@@ -394,7 +396,7 @@ look_at_limits(struct kept_run *r, int64_t now)
 	}
 	TAILQ_FOREACH(o, &r->ops, entry)
 	{
-		if (o->over_ns != 0 || o->again_ns > now || end_of(r, o->op) != NULL)
+		if (o->over_ns != 0 || o->tries > 0 || o->again_ns > now || end_of(r, o->op) != NULL)
 			continue;
 		class = r->nends < ENDS_AT_ONCE ? passed(o, now) : NULL;
 		if (class != NULL)
@@ -410,7 +412,9 @@ look_at_ends(struct kept_run *r, int64_t now)
 
 	for (o = TAILQ_FIRST(&r->ops); o != NULL; o = next) {
 		next = TAILQ_NEXT(o, entry);
-		if (o->over_ns != 0)
+		if (o->tries > 0 && o->write_ns <= now)
+			kept_write(o);
+		else if (o->tries == 0 && o->over_ns != 0)
 			look_at_end(o, now);
 	}
 }

@@ -17,6 +17,13 @@ struct kept_op {
 	struct proc_life life;
 	int64_t look_ns, again_ns; /* not before: of silence; of a try to end it */
 	int64_t over_ns; /* since when it has ended, while others tell how; 0: it runs */
+	/* How it ended is known, and could not be written down yet. A child of ours is not reaped before:
+	 * so a resume sees that it has to wait. */
+	unsigned tries;
+	int64_t write_ns; /* not before: the next try */
+	struct proc_end end;
+	double time;
+	const char *by;
 };
 TAILQ_HEAD(kept_ops, kept_op);
 
@@ -44,8 +51,10 @@ struct kept_run {
 };
 
 /* kept.c */
-/* How it ended is known, and written down where it is not yet. Frees o, and its run with the last. */
+/* How it ended is known, and written down where it is not yet. Frees o, and its run with the last,
+ * unless there is no room: then it stays, and kept_write() tries again. */
 void kept_told(struct kept_op *o, const struct proc_end *end, const char *by);
+void kept_write(struct kept_op *o);
 /* Nothing of it is left to be watched. The same. */
 void kept_over(struct kept_op *o);
 bool kept_has_record(struct daemon *d, const struct kept_op *o);

@@ -201,7 +201,7 @@ await_end(struct keep *k, struct proc_end *end, struct err *e)
 	return rc < 0 ? -1 : 0;
 }
 
-/* Without room it is tried again as long as nobody else knows how it ended. */
+/* Without room it is tried again as long as nobody else knows how it ended: but for a run that was removed. */
 static void
 write_exit(struct keep *k, const struct proc_end *end)
 {
@@ -210,12 +210,12 @@ write_exit(struct keep *k, const struct proc_end *end)
 	unsigned n;
 
 	r.time = (double)clock_wall_ns() / (double)NS_PER_S;
-	for (n = 0; n < WRITE_TRIES; n++) {
+	for (n = 0; e.sys != ENOENT; n++) {
+		e = (struct err){0};
 		if (exit_record_write(KEEP_OPS, k->dir, &r, &e) == 0)
 			return;
 		if (n == 0)
 			log_line(LOG_ERROR, "ops/%s: its end is not kept yet: %s", k->dir, e.msg);
-		e = (struct err){0};
 		if (k->channel >= 0)
 			wait_for(k, -1, -1); /* the worker has it, and either saves it or dies */
 		else

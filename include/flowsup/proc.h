@@ -140,6 +140,8 @@ int proc_each_marked(const char *const *marks, unsigned nmarks, proc_each *each,
 int proc_each_command(const char *const *words, proc_each *each, void *arg, struct err *e);
 /* Direct and indirect descendants of `ancestor`. */
 int proc_each_descendant(pid_t ancestor, proc_each *each, void *arg, struct err *e);
+/* Children of ours that have ended and wait to be reaped; each may do that. 0, or -1. */
+int proc_each_ended_child(void (*each)(void *arg, pid_t pid), void *arg, struct err *e);
 /*
  * The process groups and the descendants of many, by one walk: each is told whose a process is, as an
  * index into leaders. One that is not there any more, not as a zombie either, has none. What is in

@@ -112,6 +112,26 @@ walk(belongs *test, const void *arg, proc_each *each, void *each_arg, struct err
 	return count;
 }
 
+/* ---- What waits for us ---- */
+
+int
+proc_each_ended_child(void (*each)(void *arg, pid_t pid), void *arg, struct err *e)
+{
+	DIR *dir = open_proc(e);
+	struct proc_stat st;
+	pid_t pid;
+
+	if (dir == NULL)
+		return -1;
+	while ((pid = next_pid(dir)) > 0)
+		if (proc_stat_read(pid, &st, NULL) == 0 && st.ppid == getpid() && proc_stat_is_zombie(&st))
+			each(arg, pid);
+	if (pid < 0)
+		err_sys(e, ERR_IO, errno, "/proc");
+	closedir(dir);
+	return pid < 0 ? -1 : 0;
+}
+
 /* ---- By group ---- */
 
 static bool
