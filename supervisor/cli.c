@@ -520,6 +520,14 @@ is_help(const char *arg)
 	return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
 }
 
+/* An option that may stand before a command, in one word. */
+static bool
+is_everywhere(const char *arg)
+{
+	return strncmp(arg, "--home=", 7) == 0 || strcmp(arg, "--json") == 0 || strcmp(arg, "--utc") == 0 ||
+	    strcmp(arg, "--this-run") == 0 || is_help(arg);
+}
+
 /*
  * The next word from `at` on that is no common option or its value; 0 when there is none. Options
  * of a command cannot be skipped here: whether they take a value is not known yet.
@@ -532,8 +540,7 @@ next_word(char **argv, size_t at)
 			return at;
 		if (strcmp(argv[at], "--home") == 0 && argv[at + 1] != NULL)
 			at++;
-		else if (strncmp(argv[at], "--home=", 7) != 0 && strcmp(argv[at], "--json") != 0 &&
-		    strcmp(argv[at], "--utc") != 0 && strcmp(argv[at], "--this-run") != 0 && !is_help(argv[at]))
+		else if (!is_everywhere(argv[at]))
 			return 0;
 	}
 	return 0;
@@ -617,13 +624,40 @@ find_by_habit(struct parser *p)
 	return p->c->command != NULL;
 }
 
+/* Whether it stands anywhere before `--`; also is another way to write it, or NULL. */
 static bool
-asks_for_help(char **argv)
+has_option(char **argv, const char *option, const char *also)
 {
-	for (argv++; *argv != NULL; argv++)
-		if (is_help(*argv))
+	for (argv++; *argv != NULL && strcmp(*argv, "--") != 0; argv++)
+		if (strcmp(*argv, option) == 0 || (also != NULL && strcmp(*argv, also) == 0))
 			return true;
 	return false;
+}
+
+/* Why there is no command: an option stands in its place that is none of all commands. */
+static int
+no_command(char **argv, struct err *e)
+{
+	static const char *const names[] = {"home", "json", "utc", "this-run", "help", "version"};
+	const char *arg = NULL, *near;
+	size_t i;
+
+	for (i = 1; argv[i] != NULL && arg == NULL; i++)
+		if (strcmp(argv[i], "--home") == 0 && argv[i + 1] == NULL) {
+			err_set(e, ERR_USAGE, "--home needs a value (DIR)");
+			return err_hint(e, "flowsup list --home .   # for example");
+		} else if (strcmp(argv[i], "--home") == 0) {
+			i++;
+		} else if (!is_everywhere(argv[i])) {
+			arg = argv[i];
+		}
+	if (arg == NULL || strcmp(arg, "--") == 0) {
+		err_set(e, ERR_USAGE, "no command was given");
+		return err_hint(e, "flowsup help");
+	}
+	near = arg[1] != '-' ? NULL : text_nearest(arg + 2, names, sizeof(names) / sizeof(names[0]));
+	err_set(e, ERR_USAGE, "unknown option %s before a command", arg);
+	return near == NULL ? err_hint(e, "flowsup help") : err_hint(e, "flowsup help   # did you mean --%s?", near);
 }
 
 static int
@@ -634,10 +668,8 @@ find_command(struct parser *p, struct err *e)
 	const char *one, *two;
 
 	p->word1 = next_word(p->argv, 1);
-	if (p->word1 == 0) {
-		err_set(e, ERR_USAGE, "no command was given");
-		return err_hint(e, "flowsup help");
-	}
+	if (p->word1 == 0)
+		return no_command(p->argv, e);
 	one = p->argv[p->word1];
 	p->word2 = next_word(p->argv, p->word1 + 1);
 	if (p->word2 != 0)
@@ -651,7 +683,7 @@ find_command(struct parser *p, struct err *e)
 		return 0;
 	if (!cli_is_family(commands, one))
 		return cli_unknown(commands, one, "", e);
-	if (two != NULL || !asks_for_help(p->argv))
+	if (two != NULL || !has_option(p->argv, "--help", "-h"))
 		return unknown_second(commands, one, two, e);
 	/* "flowsup ctl --help" is "flowsup help ctl". */
 	p->word1 = 0;
@@ -692,8 +724,8 @@ count_words(char **argv)
 	return n;
 }
 
-int
-cli_parse(struct cli *c, const struct command *const *commands, char **argv, struct err *e)
+static int
+parse(struct cli *c, const struct command *const *commands, char **argv, struct err *e)
 {
 	struct parser p = {.c = c, .argv = argv};
 
@@ -711,6 +743,17 @@ cli_parse(struct cli *c, const struct command *const *commands, char **argv, str
 	return c->help ? 0 : check_operands(c, e);
 }
 
+int
+cli_parse(struct cli *c, const struct command *const *commands, char **argv, struct err *e)
+{
+	int r = parse(c, commands, argv, e);
+
+	/* What is refused was not read to its end, and says so as it was asked for all the same. */
+	if (r != 0)
+		c->json = has_option(argv, "--json", NULL);
+	return r;
+}
+
 void
 cli_clear(struct cli *c)
 {
@@ -720,5 +763,6 @@ cli_clear(struct cli *c)
 		free(c->values[i].texts);
 	free(c->values);
 	free((char **)(uintptr_t)c->operands);
+	json_unref(c->problems);
 	*c = (struct cli){0};
 }

@@ -114,6 +114,7 @@ struct cli {
 	char **argv;		  /* the whole command line, as given */
 	mode_t umask;		  /* the caller's, before this program set 077 */
 	struct output *out;
+	struct json *problems; /* with --json what an error consists of: a member of it; or NULL */
 };
 
 /* The values. The name must be in the command's table (asserted). */

@@ -156,39 +156,54 @@ print_summary(const struct flow *f, const char *file, struct output *out)
 
 /* Every problem on its own line; the last line counts them when there are several. */
 static int
-tell(const char *file, const struct flow_diagnostics *d, struct err *e)
+tell(struct cli *c, const char *file, const struct flow_diagnostics *d, struct err *e)
 {
-	size_t n = problems_count(d);
+	size_t n = e->code != ERR_NOMEM ? problems_refuse(c, file, d) : 0;
+
+	return n > 1 ? err_set(e, e->code, "%s: %zu problems", file, n) : -1;
+}
+
+static int
+tell_environment(struct cli *c, const struct flow *f, struct err *e)
+{
+	struct flow_diagnostics d = {0};
+	int r;
+
+	out_flush(c->out);
+	r = start_check_environment(f, &d, e);
+	problems_print(NULL, &d, true);
+	if (r < 0)
+		problems_refuse(c, NULL, &d);
+	flow_diagnostics_clear(&d);
+	return r;
+}
+
+static int
+print_all(struct cli *c, const struct flow *f, const struct flow_diagnostics *d, struct err *e)
+{
+	const char *file = problems_file(c->operands[0]);
 
 	problems_print(file, d, true);
-	if (n < 2 || e->code == ERR_NOMEM)
-		return -1;
-	problems_print(file, d, false);
-	if (d->suppressed > 0)
-		cli_note("%s: and %zu more", file, d->suppressed);
-	return err_set(e, e->code, "%s: %zu problems", file, n);
+	if (f == NULL)
+		return tell(c, file, d, e);
+	print_summary(f, file, c->out);
+	return print_plan(f, c->out, e) == 0 ? tell_environment(c, f, e) : -1;
 }
 
 static int
 run(struct cli *c, struct err *e)
 {
-	const char *file = problems_file(c->operands[0]);
 	struct flow_diagnostics d = {0};
 	struct flow *f = NULL;
 	int r = read_flow(c, &f, &d, e);
 
-	if (c->json && (r == 0 || d.count > 0))
-		out_json(c->out, plan_document(f, file, &d));
-	if (r < 0 && !c->json)
-		r = tell(file, &d, e);
-	if (r == 0 && !c->json) {
-		problems_print(file, &d, true);
-		print_summary(f, file, c->out);
-		r = print_plan(f, c->out, e);
-	}
-	if (r == 0) {
-		out_flush(c->out);
-		r = start_check_environment(f, e);
+	if (!c->json) {
+		r = print_all(c, f, &d, e);
+	} else {
+		if (r == 0)
+			r = start_check_environment(f, &d, e);
+		if (r == 0 || d.count > 0)
+			out_json(c->out, plan_document(f, c->operands[0], &d));
 	}
 	flow_free(f);
 	flow_diagnostics_clear(&d);

@@ -18,29 +18,25 @@ static const struct cli_option options[] = {
     CLI_END};
 
 static int
-tell(const char *file, const struct flow_diagnostics *d, struct err *e)
+tell(struct cli *c, const char *file, const struct flow_diagnostics *d, struct err *e)
 {
-	size_t n = problems_count(d);
+	size_t n = e->code != ERR_NOMEM ? problems_refuse(c, file, d) : 0;
 
-	if (n < 2 || e->code == ERR_NOMEM)
-		return -1;
-	problems_print(file, d, false);
-	return err_set(e, e->code, "%s: %zu problems", file, n);
+	return n > 1 ? err_set(e, e->code, "%s: %zu problems", file, n) : -1;
 }
 
 static int
 run(struct cli *c, struct err *e)
 {
-	const char *file = problems_file(c->operands[0]);
 	struct flow_diagnostics d = {0};
 	struct buf picture = {0};
 	struct flow *f;
 	int r = flow_read_file(c->operands[0], &f, &d, e);
 
 	if (c->json && (r == 0 || d.count > 0))
-		out_json(c->out, plan_document(r == 0 ? f : NULL, file, &d));
+		out_json(c->out, plan_document(r == 0 ? f : NULL, c->operands[0], &d));
 	if (r < 0 && !c->json) {
-		r = tell(file, &d, e);
+		r = tell(c, problems_file(c->operands[0]), &d, e);
 	} else if (r == 0 && c->json) {
 		flow_free(f);
 	} else if (r == 0) {

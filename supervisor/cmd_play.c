@@ -97,11 +97,11 @@ print_usage(const struct cli *c, const char *name, const struct flow *f, struct 
 /* ---- play ---- */
 
 static int
-read_playbook(const char *name, char **path, struct flow **out, struct err *e)
+read_playbook(struct cli *c, const char *name, char **path, struct flow **out, struct err *e)
 {
 	if (playbook_path(name, path, e) != 0)
 		return -1;
-	if (start_document(*path, out, e) == 0)
+	if (start_document(c, *path, out, e) == 0)
 		return 0;
 	free(*path);
 	return -1;
@@ -114,7 +114,7 @@ help(struct cli *c, struct err *e)
 	char *path;
 	int r;
 
-	if (read_playbook(c->operands[0], &path, &f, e) != 0)
+	if (read_playbook(c, c->operands[0], &path, &f, e) != 0)
 		return -1;
 	r = print_usage(c, c->operands[0], f, e);
 	out_puts(c->out, "\nOptions are those of\n    flowsup play --help\nThe document: ");
@@ -134,7 +134,7 @@ run_play(struct cli *c, struct err *e)
 	char *path;
 	int r;
 
-	if (read_playbook(c->operands[0], &path, &f, e) != 0)
+	if (read_playbook(c, c->operands[0], &path, &f, e) != 0)
 		return -1;
 	o.name = f->name != NULL ? NULL : c->operands[0];
 	r = start_change(c, path, &o, &f, e);
@@ -333,7 +333,7 @@ run_show(struct cli *c, struct err *e)
 	char *path;
 	int r = 0;
 
-	if (read_playbook(c->operands[0], &path, &f, e) != 0)
+	if (read_playbook(c, c->operands[0], &path, &f, e) != 0)
 		return -1;
 	if (c->json)
 		print_json(c, path, f);

@@ -16,6 +16,7 @@
 #include "output.h"
 #include "plan.h"
 #include "policy.h"
+#include "problems.h"
 #include "start.h"
 #include "target.h"
 #include "unique.h"
@@ -551,6 +552,20 @@ foreground_usage(const struct cli *c, struct err *e)
 	return 0;
 }
 
+static int
+look_around(struct cli *c, const struct flow *f, struct err *e)
+{
+	struct flow_diagnostics d = {0};
+	int r = start_check_environment(f, &d, e);
+
+	if (r == 0 || !c->json)
+		problems_print(NULL, &d, true);
+	if (r != 0)
+		problems_refuse(c, NULL, &d);
+	flow_diagnostics_clear(&d);
+	return r;
+}
+
 int
 start_launch(struct cli *c, const struct flow *f, const struct start_source *from, struct err *e)
 {
@@ -561,7 +576,7 @@ start_launch(struct cli *c, const struct flow *f, const struct start_source *fro
 		err_set(e, ERR_USAGE, "%s: --events goes with --wait", c->command->name);
 		return err_hint(e, "flowsup watch --json RUN");
 	}
-	if (unique_usage(c, e) != 0 || foreground_usage(c, e) != 0 || start_check_environment(f, e) != 0)
+	if (unique_usage(c, e) != 0 || foreground_usage(c, e) != 0 || look_around(c, f, e) != 0)
 		return -1;
 	if (cli_flag(c, "dry-run"))
 		return show_plan(c, f, e);

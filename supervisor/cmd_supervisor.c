@@ -117,14 +117,18 @@ print_workers(struct output *out, const struct json *workers)
 static int
 say_none(const struct cli *c, const char *why)
 {
-	struct json *o = json_set(json_object(), "pid", json_null());
+	static const char *const unknown[] = {"pid", "version", "unwritten", "unwritten_why", "database_lost"};
+	struct json *o = NULL;
+	size_t i;
 
 	cli_note("%s", why);
 	cli_hint("flowsup supervisor   # commands that need one start it");
-	if (c->json)
-		out_json(c->out, json_set(o, "runs", json_int(0)));
-	else
-		json_unref(o);
+	if (!c->json)
+		return 0;
+	o = json_set(json_set(json_object(), "runs", json_int(0)), "workers", json_object());
+	for (i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+		o = json_set(o, unknown[i], json_null());
+	out_json(c->out, o);
 	return 0;
 }
 

@@ -35,17 +35,27 @@ print_labelled(const char *label, const char *text)
 	buf_clear(&b);
 }
 
-static void
-print_json_error(const struct err *e)
+static const char *
+hint_of(const struct err *e)
 {
+	if (e->hint[0] == '\0' && e->code == ERR_INTERNAL)
+		return "flowsup version --json   # a fault of flowsup: please report it with this line and that";
+	return e->hint;
+}
+
+static void
+print_json_error(const struct err *e, const struct json *problems)
+{
+	const char *hint = hint_of(e);
 	struct json *o;
 	struct buf b = {0};
 
 	o = json_set(json_object(), "error", json_cstr(err_type(e->code)));
 	o = json_set(o, "message", json_string_lossy(slice_of(e->msg), NULL));
-	if (e->hint[0] != '\0')
-		o = json_set(o, "hint", json_string_lossy(slice_of(e->hint), NULL));
+	o = json_set(o, "hint", hint[0] != '\0' ? json_string_lossy(slice_of(hint), NULL) : json_null());
 	o = json_set(o, "exit_status", json_int(err_exit_status(e->code)));
+	if (problems != NULL)
+		o = json_set(o, "problems", json_ref(problems));
 	if (o == NULL) {
 		print_labelled("flowsup: ", e->msg);
 		return;
@@ -57,19 +67,24 @@ print_json_error(const struct err *e)
 	json_unref(o);
 }
 
-void
-cli_print_error(const struct err *e, bool json)
+static void
+print_error(const struct err *e, bool json, const struct json *problems)
 {
+	const char *hint = hint_of(e);
+
 	if (json) {
-		print_json_error(e);
+		print_json_error(e, problems);
 		return;
 	}
 	print_labelled("flowsup: ", e->msg);
-	if (e->hint[0] != '\0')
-		print_labelled("hint: ", e->hint);
-	else if (e->code == ERR_INTERNAL)
-		print_labelled("hint: ", "this is a fault of flowsup; please report it with this "
-					 "line and the output of: flowsup version --json");
+	if (hint[0] != '\0')
+		print_labelled("hint: ", hint);
+}
+
+void
+cli_print_error(const struct err *e, bool json)
+{
+	print_error(e, json, NULL);
 }
 
 void
@@ -308,7 +323,7 @@ cli_main(const struct command *const *commands, char **argv, mode_t umask_of_cal
 		status = run_command(&c, &e);
 	if (status < 0) {
 		out_flush(&out);
-		cli_print_error(&e, c.json);
+		print_error(&e, c.json, c.problems);
 		status = err_exit_status(e.code);
 	}
 	err_clear(&e);

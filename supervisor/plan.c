@@ -1,5 +1,6 @@
 #include "plan.h"
 #include "problems.h"
+#include "start.h"
 
 static const char *const kinds[] = {"run", "exec", "instruction"};
 
@@ -24,10 +25,8 @@ operation_json(const struct flow *f, const struct flow_op *op)
 			list = json_append(list, bytes(*argument));
 		o = json_set(o, kinds[op->kind], list);
 	}
-	if (op->item != NULL)
-		o = json_set(o, "item", bytes(op->item));
-	if (op->how->assignee != NULL)
-		o = json_set(o, "assignee", json_cstr(op->how->assignee));
+	o = json_set(o, "item", op->item != NULL ? bytes(op->item) : json_null());
+	o = json_set(o, "assignee", op->how->assignee != NULL ? json_cstr(op->how->assignee) : json_null());
 	list = json_array();
 	for (i = 0; i < op->nneeds; i++)
 		list = json_append(list, json_cstr(f->ops[op->needs[i].op].id));
@@ -54,13 +53,19 @@ plan_of(const struct flow *f, struct json *o)
 }
 
 struct json *
-plan_document(const struct flow *f, const char *file, const struct flow_diagnostics *d)
+plan_document(const struct flow *f, const char *path, const struct flow_diagnostics *d)
 {
-	struct json *o = json_set(json_object(), "file", bytes(file));
+	struct json *o = json_set(json_object(), "file", bytes(problems_file(path)));
+	struct buf name = {0};
 
 	o = json_set(o, "valid", json_bool(f != NULL));
 	if (f != NULL)
 		o = plan_of(f, o);
+	if (f != NULL && f->name == NULL) {
+		start_name(path, &name);
+		o = json_set(o, "name", name.failed ? NULL : json_string_lossy(buf_view(&name), NULL));
+		buf_clear(&name);
+	}
 	return json_set(o, "problems", problems_json(d));
 }
 

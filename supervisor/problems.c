@@ -23,11 +23,16 @@ problems_print(const char *file, const struct flow_diagnostics *d, bool warnings
 		if (p->where.line > 0)
 			cli_note("%s:%u:%u: %s%s", file, p->where.line, p->where.column, mark,
 			    p->message);
-		else
+		else if (file != NULL)
 			cli_note("%s: %s%s", file, mark, p->message);
+		else
+			cli_note("%s%s", mark, p->message);
 		if (p->hint[0] != '\0')
 			cli_hint("%s", p->hint);
 	}
+	if (d->suppressed > 0 && !warnings)
+		cli_note("%s%sand %zu more", file != NULL ? file : "", file != NULL ? ": " : "",
+		    d->suppressed);
 }
 
 size_t
@@ -45,13 +50,11 @@ problem_json(const struct flow_diagnostic *p)
 {
 	struct json *o = json_object();
 
-	if (p->where.line > 0) {
-		o = json_set(o, "line", json_uint(p->where.line));
-		o = json_set(o, "column", json_uint(p->where.column));
-	}
+	o = json_set(o, "line", p->where.line > 0 ? json_uint(p->where.line) : json_null());
+	o = json_set(o, "column", p->where.line > 0 ? json_uint(p->where.column) : json_null());
 	o = json_set(o, "message", json_string_lossy(slice_of(p->message), NULL));
-	if (p->hint[0] != '\0')
-		o = json_set(o, "hint", json_string_lossy(slice_of(p->hint), NULL));
+	o = json_set(o, "hint",
+	    p->hint[0] != '\0' ? json_string_lossy(slice_of(p->hint), NULL) : json_null());
 	return json_set(o, "warning", json_bool(p->warning));
 }
 
@@ -64,4 +67,18 @@ problems_json(const struct flow_diagnostics *d)
 	for (i = 0; i < d->count; i++)
 		list = json_append(list, problem_json(&d->items[i]));
 	return list;
+}
+
+size_t
+problems_refuse(struct cli *c, const char *file, const struct flow_diagnostics *d)
+{
+	size_t n = problems_count(d);
+
+	if (c->json && d->count > 0) {
+		json_unref(c->problems);
+		c->problems = problems_json(d);
+	}
+	if (!c->json && n > 1)
+		problems_print(file, d, false);
+	return n;
 }

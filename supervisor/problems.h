@@ -4,10 +4,16 @@
 
 #include "flowsup/flow.h"
 
-/* "FILE:LINE:COLUMN: text" and the hint of each, on standard error; warnings or what is none. */
+struct cli;
+
+/* "FILE:LINE:COLUMN: text" and the hint of each, on standard error; warnings or what is none. Of what is
+ * in no file (NULL) the text alone. */
 void problems_print(const char *file, const struct flow_diagnostics *d, bool warnings);
 /* How many are no warnings, with those that were not kept. */
 size_t problems_count(const struct flow_diagnostics *d);
+/* What an error consists of, before it is said: with --json all of it will stand in its object, else it is
+ * printed where there are several; one is the error itself. Returns how many are no warnings. */
+size_t problems_refuse(struct cli *c, const char *file, const struct flow_diagnostics *d);
 /* An array of {line, column, message, hint, warning}; NULL when memory runs out. */
 struct json *problems_json(const struct flow_diagnostics *d);
 /* "standard input" for "-". */

@@ -3,6 +3,7 @@
 #define FLOWSUP_START_H
 
 #include "cli.h"
+#include "flowsup/buf.h"
 #include "flowsup/flow.h"
 #include "flowsup/home.h"
 
@@ -10,20 +11,22 @@
  * Reads the document, or makes one of --each, --chain or `-- CMD`; applies what the command line
  * changes; refuses more operations than were asked for. Creates nothing. *out is the caller's.
  */
-int start_flow(const struct cli *c, struct flow **out, struct err *e);
+int start_flow(struct cli *c, struct flow **out, struct err *e);
 /* The document that a command line of `start` names (or "-"), NULL: none. */
 const char *start_path(const struct cli *c);
 /* The options of start; the first START_OWN_OPTIONS of them are for what only start can do. */
 extern const struct cli_option start_options[];
 enum { START_OWN_OPTIONS = 4 };
-/* Reads a document (path or "-"), with every problem told. */
-int start_document(const char *path, struct flow **out, struct err *e);
+/* What a run of a document without a name is called: its file without the ending. */
+void start_name(const char *path, struct buf *to);
+/* Reads a document (path or "-"), with every problem told, or left in c->problems. */
+int start_document(struct cli *c, const char *path, struct flow **out, struct err *e);
 /*
  * Applies the options of start, and what o has already (its name yields to --name), to *f, and
  * refuses more operations than were asked for. file is for messages, or NULL. *f is replaced; on error
  * it is freed and NULL.
  */
-int start_change(const struct cli *c, const char *file, struct flow_overrides *o, struct flow **f,
+int start_change(struct cli *c, const char *file, struct flow_overrides *o, struct flow **f,
     struct err *e);
 /* Where a flow comes from. */
 struct start_source {
@@ -48,9 +51,9 @@ int start_kind(const struct flow *f, const char **out, struct err *e);
 /*
  * Whether this environment can run it: required variables are set, and the programs of `exec` are there
  * for operations that need no other. The others' may be made meanwhile: of those a bare name that is
- * not found is a warning on standard error, as is a directory of one that needs no other. ERR_ENVIRONMENT names the operation; where several
- * programs are missing each was printed, and it counts them.
+ * not found is a warning, as is a directory of one that needs no other. All of it is added to *d, nothing
+ * is printed. ERR_ENVIRONMENT names the operation; where several things are missing it counts them.
  */
-int start_check_environment(const struct flow *f, struct err *e);
+int start_check_environment(const struct flow *f, struct flow_diagnostics *d, struct err *e);
 
 #endif

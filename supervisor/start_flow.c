@@ -21,8 +21,8 @@ enum { ITEMS_MOST_BYTES = 256 << 20, NAME_MOST = 48 };
 /* ---- Names ---- */
 
 /* What people see in `list`: the document's name, or its file's without ending, or the command. */
-static void
-name_from_path(const char *path, struct buf *to)
+void
+start_name(const char *path, struct buf *to)
 {
 	const char *base = strrchr(path, '/'), *dot;
 
@@ -53,27 +53,25 @@ name_from_words(char *const *words, struct buf *to)
 
 /* ---- Documents ---- */
 
-/* One problem is the error itself; several are printed, and the error counts them. */
+/* One problem is the error itself; of several it is how many. */
 static void
-tell_problems(const char *file, const struct flow_diagnostics *d, struct err *e)
+tell_problems(struct cli *c, const char *file, const struct flow_diagnostics *d, struct err *e)
 {
-	size_t n = problems_count(d);
+	size_t n = e->code != ERR_NOMEM ? problems_refuse(c, file, d) : 0;
 
-	if (n < 2 || e->code == ERR_NOMEM)
-		return;
-	problems_print(file, d, false);
-	err_set(e, e->code, "%s: %zu problems; nothing was started", file, n);
+	if (n > 1)
+		err_set(e, e->code, "%s: %zu problems; nothing was started", file, n);
 }
 
 int
-start_document(const char *path, struct flow **out, struct err *e)
+start_document(struct cli *c, const char *path, struct flow **out, struct err *e)
 {
 	struct flow_diagnostics d = {0};
 	const char *shown = problems_file(path);
 	int r = flow_read_file(path, out, &d, e);
 
 	if (r != 0)
-		tell_problems(shown, &d, e);
+		tell_problems(c, shown, &d, e);
 	else
 		problems_print(shown, &d, true);
 	flow_diagnostics_clear(&d);
@@ -81,7 +79,7 @@ start_document(const char *path, struct flow **out, struct err *e)
 }
 
 static int
-check_flow(const struct flow *f, const char *name, struct err *e)
+check_flow(struct cli *c, const struct flow *f, const char *name, struct err *e)
 {
 	struct flow_diagnostics d = {0};
 	int r = flow_check_size(f, name, &d, e);
@@ -90,7 +88,7 @@ check_flow(const struct flow *f, const char *name, struct err *e)
 		r = flow_check_providers(f, NULL, name, &d, e);
 
 	if (r != 0)
-		tell_problems(name == NULL ? "the flow" : name, &d, e);
+		tell_problems(c, name == NULL ? "the flow" : name, &d, e);
 	flow_diagnostics_clear(&d);
 	return r;
 }
@@ -270,7 +268,7 @@ hint_at_command(const char *path, struct err *e)
 }
 
 static int
-make_flow(const struct cli *c, struct buf *name, struct flow **out, struct err *e)
+make_flow(struct cli *c, struct buf *name, struct flow **out, struct err *e)
 {
 	int r;
 
@@ -290,8 +288,8 @@ make_flow(const struct cli *c, struct buf *name, struct flow **out, struct err *
 		name_from_words(c->operands, name);
 		return flow_from_command(NULL, c->operands, out, e);
 	}
-	name_from_path(c->operands[0], name);
-	r = start_document(c->operands[0], out, e);
+	start_name(c->operands[0], name);
+	r = start_document(c, c->operands[0], out, e);
 	if (r != 0)
 		hint_at_command(c->operands[0], e);
 	return r;
@@ -311,7 +309,7 @@ read_arguments(const struct cli *c, const struct flow *f, struct json **out, str
 }
 
 int
-start_change(const struct cli *c, const char *file, struct flow_overrides *o, struct flow **f,
+start_change(struct cli *c, const char *file, struct flow_overrides *o, struct flow **f,
     struct err *e)
 {
 	struct json *arguments = NULL, *notify = NULL, *restart = NULL;
@@ -343,7 +341,7 @@ start_change(const struct cli *c, const char *file, struct flow_overrides *o, st
 	json_unref(notify);
 	json_unref(restart);
 	config_clear(&config);
-	if (r == 0 && check_flow(*f, file, e) != 0) {
+	if (r == 0 && check_flow(c, *f, file, e) != 0) {
 		flow_free(*f);
 		*f = NULL;
 		r = -1;
@@ -359,7 +357,7 @@ start_path(const struct cli *c)
 }
 
 int
-start_flow(const struct cli *c, struct flow **out, struct err *e)
+start_flow(struct cli *c, struct flow **out, struct err *e)
 {
 	const char *file = start_path(c);
 	struct flow_overrides o = {0};
@@ -397,18 +395,46 @@ value_for(const struct flow_how *how, const char *name)
 	return getenv(name);
 }
 
+/* What is missing, and what all of it is to be told with. */
+struct missing {
+	size_t programs, variables;
+	struct err first; /* said at the end when it is the only one */
+	struct flow_diagnostics *d;
+};
+
 static int
-check_variables(const struct flow_op *op, struct err *e)
+note_missing(struct missing *m, bool is_warning, const struct err *why, struct err *e)
+{
+	struct flow_diagnostic *p = flow_diagnostics_add(m->d);
+
+	if (p == NULL && m->d->suppressed == 0)
+		return err_nomem(e);
+	if (p != NULL) {
+		p->warning = is_warning;
+		strlcpy(p->message, why->msg, sizeof(p->message));
+		strlcpy(p->hint, why->hint, sizeof(p->hint));
+	}
+	if (!is_warning && m->first.code == ERR_NONE)
+		m->first = *why;
+	return 0;
+}
+
+static int
+check_variables(const struct flow_op *op, struct missing *m, struct err *e)
 {
 	const struct flow_how *how = op->how;
+	struct err why = {0};
 	size_t i;
 
 	for (i = 0; i < how->nenv; i++) {
 		if (!how->env[i].required || value_for(how, how->env[i].name) != NULL)
 			continue;
-		err_set(e, ERR_ENVIRONMENT, "operation \"%s\" requires the variable %s, which is not set",
+		err_set(&why, ERR_ENVIRONMENT, "operation \"%s\" requires the variable %s, which is not set",
 		    op->id, how->env[i].name);
-		return err_hint(e, "export %s=...", how->env[i].name);
+		err_hint(&why, "export %s=...", how->env[i].name);
+		if (note_missing(m, false, &why, e) != 0)
+			return -1;
+		m->variables++;
 	}
 	return 0;
 }
@@ -433,38 +459,18 @@ find_program(const struct flow_op *op, const char *name, struct buf *found, stru
 	return r;
 }
 
-struct missing {
-	size_t count;
-	struct err first; /* said at the end when it is the only one, else at once */
-};
-
-static void
-say_missing(const char *kind, const struct err *why)
-{
-	cli_note("%s%s", kind, why->msg);
-	if (why->hint[0] != '\0')
-		cli_hint("%s", why->hint);
-}
-
 /*
  * What an operation needs may make its program, so only the program of one that needs nothing must be
  * there now. A bare name is seldom made by a flow: that is worth a word.
  */
-static void
-judge_missing(const struct flow_op *op, const char *name, const struct err *why, struct missing *m)
+static int
+judge_missing(const struct flow_op *op, const char *name, const struct err *why, struct missing *m,
+    struct err *e)
 {
-	if (op->nneeds > 0) {
-		if (strchr(name, '/') == NULL)
-			say_missing("warning: ", why);
-		return;
-	}
-	if (m->count == 0)
-		m->first = *why;
-	else if (m->count == 1)
-		say_missing("", &m->first);
-	if (m->count > 0)
-		say_missing("", why);
-	m->count++;
+	if (op->nneeds > 0)
+		return strchr(name, '/') == NULL ? note_missing(m, true, why, e) : 0;
+	m->programs++;
+	return note_missing(m, false, why, e);
 }
 
 static int
@@ -482,8 +488,7 @@ look_for(const struct flow_op *op, const char *name, struct missing *m, struct e
 		return -1;
 	}
 	err_wrap(&why, "operation \"%s\"", op->id);
-	judge_missing(op, name, &why, m);
-	return 0;
+	return judge_missing(op, name, &why, m, e);
 }
 
 /* The program of the agent whom an instruction is for. Its provider was read before. */
@@ -521,11 +526,12 @@ check_program(const struct flow_op *op, struct missing *m, struct err *e)
 
 /* What an operation needs may make its directory. */
 static int
-check_directory(const struct flow_op *op, struct err *e)
+check_directory(const struct flow_op *op, struct missing *m, struct err *e)
 {
 	struct buf path = {0};
+	struct err lacks = {0};
 	struct stat st;
-	int why = 0;
+	int why = 0, r = 0;
 
 	if (op->how->cwd == NULL || op->nneeds > 0 || flow_has_template(op->how->cwd))
 		return 0;
@@ -540,23 +546,26 @@ check_directory(const struct flow_op *op, struct err *e)
 	else if (access(buf_text(&path), X_OK) != 0)
 		why = errno;
 	if (why != 0) {
-		cli_note("warning: operation \"%s\": cwd '%s': %s", op->id, buf_text(&path),
-		    strerror(why));
+		err_sys(&lacks, ERR_ENVIRONMENT, why, "operation \"%s\": cwd '%s'", op->id, buf_text(&path));
 		if (why == ENOENT)
-			cli_hint("mkdir -p '%s'", buf_text(&path));
+			err_hint(&lacks, "mkdir -p '%s'", buf_text(&path));
+		r = note_missing(m, true, &lacks, e);
 	}
 	buf_clear(&path);
-	return 0;
+	return r;
 }
 
 static int
 tell_missing(const struct missing *m, struct err *e)
 {
-	if (m->count == 0)
+	if (m->programs + m->variables == 0)
 		return 0;
-	if (m->count > 1)
-		return err_set(e, ERR_ENVIRONMENT, "%zu programs are missing; nothing was started",
-		    m->count);
+	if (m->programs + m->variables > 1)
+		return err_set(e, ERR_ENVIRONMENT, "%zu %s are missing; nothing was started",
+		    m->programs + m->variables,
+		    m->variables == 0	   ? "programs"
+			: m->programs == 0 ? "variables"
+					   : "programs and variables");
 	*e = m->first;
 	return -1;
 }
@@ -571,17 +580,17 @@ asks_the_same(const struct flow_op *before, const struct flow_op *op)
 }
 
 int
-start_check_environment(const struct flow *f, struct err *e)
+start_check_environment(const struct flow *f, struct flow_diagnostics *d, struct err *e)
 {
 	const struct flow_op *op, *before = NULL;
-	struct missing m = {0};
+	struct missing m = {.d = d};
 	size_t i;
 
 	for (i = 0; i < f->nops; i++) {
 		op = &f->ops[i];
 		if (asks_the_same(before, op))
 			continue;
-		if (check_variables(op, e) != 0 || check_directory(op, e) != 0 ||
+		if (check_variables(op, &m, e) != 0 || check_directory(op, &m, e) != 0 ||
 		    check_program(op, &m, e) != 0)
 			return -1;
 		before = op;

@@ -150,6 +150,8 @@ struct flow_diagnostics {
 };
 enum { FLOW_MAX_DIAGNOSTICS = 50 };
 void flow_diagnostics_clear(struct flow_diagnostics *d);
+/* A further one, empty; NULL where there are FLOW_MAX_DIAGNOSTICS (counted then) or no memory is left. */
+struct flow_diagnostic *flow_diagnostics_add(struct flow_diagnostics *d);
 
 struct flow_source {
 	const char *name; /* for messages: the path, or "standard input" */

@@ -17,7 +17,7 @@ set_text(char *to, size_t size, const char *fmt, va_list ap)
 }
 
 struct flow_diagnostic *
-diagnostics_add(struct flow_diagnostics *d)
+flow_diagnostics_add(struct flow_diagnostics *d)
 {
 	struct flow_diagnostic *more;
 	size_t cap;
@@ -54,7 +54,7 @@ out_of_memory(struct reader *r)
 static struct flow_diagnostic *__attribute__((format(printf, 4, 0)))
 add(struct reader *r, bool is_warning, struct json_where where, const char *fmt, va_list ap)
 {
-	struct flow_diagnostic *p = diagnostics_add(r->d);
+	struct flow_diagnostic *p = flow_diagnostics_add(r->d);
 	size_t used;
 
 	if (r->entry != NULL)

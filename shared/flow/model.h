@@ -97,8 +97,6 @@ struct flow_diagnostic *warning(struct reader *r, const struct json *at, const c
     __attribute__((format(printf, 3, 4)));
 void hint(struct flow_diagnostic *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void out_of_memory(struct reader *r);
-/* Adds without a reader; false when memory ran out. */
-struct flow_diagnostic *diagnostics_add(struct flow_diagnostics *d);
 /* In order of position; e is the first that is no warning, as "NAME:LINE:COLUMN: text". */
 void diagnostics_sort(struct flow_diagnostics *d);
 int diagnostics_error(const struct flow_diagnostics *d, const char *name, enum err_code code,

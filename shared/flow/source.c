@@ -24,7 +24,7 @@ static int
 text_problem(const struct flow_source *source, struct json_where where, struct flow_diagnostics *d,
     struct err *e)
 {
-	struct flow_diagnostic *p = diagnostics_add(d);
+	struct flow_diagnostic *p = flow_diagnostics_add(d);
 	enum err_code code = e->code;
 
 	if (code == ERR_NOMEM || p == NULL)

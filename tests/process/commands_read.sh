@@ -113,6 +113,25 @@ equal "a prefix is enough" 0 $?
 equal "an unknown id: exit 2" 2 $?
 "$FLOWSUP" show --json 2020 2>&1 >/dev/null | value '$o->{error} . " " . $o->{exit_status}' >"$T/err"
 equal "with --json the error is an object" "NotFoundError 2" "$(cat "$T/err")"
+for words in "list --bogus --json" "lst --json" "--jsn --json" "start --json" "ctl --json" "--json"; do
+	# shellcheck disable=SC2086 # words
+	equal "$words: so it is where the line is refused" "UsageError hint,exit_status,error,message 1" \
+		"$("$FLOWSUP" $words 2>&1 >/dev/null | perl -MJSON::PP -ne 'BEGIN { @m = qw(hint exit_status error message) }
+			$o = decode_json($_); print "$o->{error} ", join(",", grep { exists $o->{$_} } @m), " $."')"
+done
+matches "behind -- nothing is asked for" '^flowsup: ' "$("$FLOWSUP" list --bogus -- --json 2>&1)"
+printf 'plan: [{id: a, rn: x}, {id: b, run: x, foo: 1}]\n' >wrong.yaml
+members='join " ", scalar(@{$o->{problems}}), map { exists $_->{hint} && $_->{line} } @{$o->{problems}}'
+for words in "start --json" "start --dry-run --json"; do
+	# shellcheck disable=SC2086 # words
+	"$FLOWSUP" $words wrong.yaml 2>err >/dev/null
+	equal "$words: all problems of a document are in the error" "2 1 1" "$(value "$members" <err)"
+	equal "$words: and nothing else is said" 1 "$(wc -l <err)"
+done
+equal "check has the same" "2 1 1" "$("$FLOWSUP" check --json wrong.yaml 2>/dev/null | value "$members")"
+matches "a misspelt option before a command is said, with the nearest" "--jsn.*hint: .*--json" \
+	"$("$FLOWSUP" --jsn 2>&1 | paste -sd' ')"
+matches "so is one whose value lacks" "--home needs a value" "$("$FLOWSUP" --home 2>&1)"
 
 # ---- logs ----
 equal "logs of one operation are its bytes" "$(printf 'one\ntwo\n' | od -c)" \
