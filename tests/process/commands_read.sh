@@ -335,4 +335,16 @@ equal "no drawing with NO_COLOR" "" \
 equal "a name cannot break a line" 2 "$("$FLOWSUP" list -n 1 | wc -l)"
 equal "nor steer a terminal" "" "$("$FLOWSUP" list -n 1 | grep $'\033')"
 
+# ---- What JSON is made of ----
+sed -n '/^\.Sh JSON/,/^\.Sh ENVIRONMENT/p' "$ROOT/man/flowsup.1" | grep -oE '[a-z_]+' | sort -u >named
+undocumented() { perl -MJSON::PP -ne 'print map { "$_\n" } keys %{decode_json($_)}' | sort -u | comm -23 - named | paste -sd' '; }
+id=$("$FLOWSUP" start -- sh -c 'echo x; exit 1')
+"$FLOWSUP" wait "$id" 2>/dev/null
+for words in list "show $id" "wait $id" "resume -n $id" "kill $id" "logs $id" "checkpoint show $id" "checkpoint verify $id" \
+	"check flow.yaml" "graph flow.yaml" "queue list" "gc --dry-run --keep-n 0" version "supervisor status" doctor; do
+	# shellcheck disable=SC2086 # words
+	"$FLOWSUP" $words --json >printed 2>/dev/null
+	check "$words: prints an object" [ -s printed ]
+	equal "$words: every member stands in the man page" "" "$(undocumented <printed)"
+done
 plan
