@@ -209,13 +209,13 @@ keep_second_last(void *arg, const struct transition *t)
 	return 0;
 }
 
-/* The gate is no part of a checkpoint. */
+/* The gate is no part of a checkpoint; an automatic resume has it closed again. */
 static void
 tell_gate(const struct resuming *r)
 {
 	enum run_status last[2] = {STATUS_COUNT, STATUS_COUNT};
 
-	if (r->is_run && session_transitions(r->t->store, r->t->session.run_id, keep_second_last, last,
+	if (r->is_run && !r->by_policy && session_transitions(r->t->store, r->t->session.run_id, keep_second_last, last,
 			     NULL) == 0 &&
 	    last[0] == STATUS_PAUSED)
 		cli_note("%s was paused; the new run begins with the gate open", r->label);

@@ -117,7 +117,7 @@ int session_read(struct store *s, const char *run_id, struct session *out, struc
  * One move of the table in status.h, with its reason and a status_transitions row, status, end
  * time and counts in one statement. *moved (may be NULL) is false when the run is terminal already or
  * the move is not allowed from where it is: nothing was written. text may be NULL: the table's. A
- * negative `done` leaves the count.
+ * negative `done` leaves the count. A crash of a run that was being stopped gives up its restarts.
  */
 int session_transition(struct store *s, const char *run_id, enum run_status to,
     const char *reason_code, const char *text, int64_t done, bool *moved, struct err *e);
@@ -251,6 +251,13 @@ typedef int control_each(void *arg, const struct control *c);
 /* pending_only: applied_at is null, oldest first by (created_at, id). */
 int control_list(struct store *s, const char *run_id, bool pending_only, control_each *each,
     void *arg, struct err *e);
+/* What the controls that were applied to a run have come to. */
+struct control_standing {
+	bool stopped, stopped_now;
+	bool paused;
+	double paused_at; /* created_at of the pause */
+};
+int control_standing(struct store *s, const char *run_id, struct control_standing *out, struct err *e);
 /* Of all runs: what was claimed by the worker of a run that is at its end, oldest claim first. What came
  * of it nobody will report. */
 typedef int control_lost_each(void *arg, const char *run_id, const char *name,

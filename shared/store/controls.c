@@ -9,6 +9,7 @@
 static const char swept[] = "rejected: run reached terminal status before the control could land";
 static const char given_up[] = "rejected: the job ended before the control could land";
 static const char claim_prefix[] = "applying:";
+static const char took_effect[] = "applied";
 
 /* Kinds of run whose worker has a consumer for a verb. */
 enum { IN_FLOW = 1, IN_PLAY = 2, IN_AGENT = 4, IN_ALL = 7 };
@@ -215,6 +216,33 @@ control_list(struct store *s, const char *run_id, bool pending_only, control_eac
 	}
 	sqlite3_reset(q);
 	return rc < 0 ? -1 : 0;
+}
+
+static int
+add_applied(void *arg, const struct control *c)
+{
+	struct control_standing *at = arg;
+
+	if (c->applied_at <= 0 || c->result == NULL ||
+	    strncmp(c->result, took_effect, sizeof(took_effect) - 1) != 0)
+		return 0;
+	if (strcmp(c->verb, "stop") == 0) {
+		at->stopped = true;
+		at->stopped_now |= slice_is(json_text(json_get(c->payload, "mode")), "now");
+	} else if (strcmp(c->verb, "pause") == 0 && !at->paused) {
+		at->paused = true;
+		at->paused_at = c->created_at;
+	} else if (strcmp(c->verb, "resume") == 0) {
+		at->paused = false;
+	}
+	return 0;
+}
+
+int
+control_standing(struct store *s, const char *run_id, struct control_standing *out, struct err *e)
+{
+	*out = (struct control_standing){0};
+	return control_list(s, run_id, false, add_applied, out, e);
 }
 
 int

@@ -100,6 +100,8 @@
 	    "WHERE s.run_id = ?2 AND EXISTS (SELECT 1 FROM sessions r WHERE r.id = s.id "          \
 	    "AND (r.status IN ('starting', 'running', 'paused') OR " IS_RESTARTING("r")            \
 	    " OR (r.status = 'queued' AND ?3 <> 'stop')))")                                        \
+	X(Q_CONTROL_PAUSE, "INSERT INTO session_controls(id, session_id, verb, created_at) "        \
+			   "VALUES(?1, ?2, 'pause', ?3)")                                          \
 	X(Q_CONTROLS, "SELECT " CONTROL_COLUMNS " FROM session_controls WHERE session_id = "       \
 		      "(SELECT id FROM sessions WHERE run_id = ?1) ORDER BY created_at, id")       \
 	X(Q_CONTROLS_PENDING,                                                                      \

@@ -21,7 +21,7 @@ run_with_id(struct store *s, enum statement which, const char *id, int *changed,
 	return bind_text(q, 1, id) ? store_run(s, q, changed, e) : err_nomem(e);
 }
 
-static int
+int
 give_up_inside(struct store *s, const char *run_id, const char *why, bool *gave_up, struct err *e)
 {
 	int changed = 0;

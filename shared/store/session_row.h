@@ -23,6 +23,8 @@ int notice_waiting(struct store *s, const char *run_id, const struct json *list,
 /* session_new's unique_key: 0 when the run may be inserted. */
 int unique_check(struct store *s, const struct session_new *n, const char *origin, double now,
     struct err *e);
+/* As session_give_up. */
+int give_up_inside(struct store *s, const char *run_id, const char *why, bool *gave_up, struct err *e);
 /* One member of metadata. Consumes value. */
 int session_set_inside(struct store *s, const char *run_id, const char *name, struct json *value,
     struct err *e);

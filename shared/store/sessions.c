@@ -161,6 +161,7 @@ session_latest(struct store *s, const char *run_id, struct session *out, struct 
 /* Where a run stands in its job; the texts are the new run's own for the first one of a chain. */
 struct chain {
 	char origin[UUID_TEXT], invocation_id[INVOCATION_ID_TEXT];
+	char from_run[RUN_ID_TEXT]; /* "" for the first */
 };
 
 static int
@@ -181,6 +182,7 @@ find_chain(struct store *s, const struct session_new *n, struct chain *c, struct
 		    n->resumed_from);
 	column_copy(q, 0, c->origin, sizeof(c->origin));
 	column_copy(q, 1, c->invocation_id, sizeof(c->invocation_id));
+	column_copy(q, 3, c->from_run, sizeof(c->from_run));
 	rc = 0;
 	if (*column_text(q, 2) != '\0') {
 		rc = err_set(e, ERR_REFUSED, "run %s was already resumed, as run %s",
@@ -323,6 +325,29 @@ add_play(struct store *s, const struct session_new *n, struct err *e)
 	return store_run(s, q, NULL, e);
 }
 
+/* A gate that was closed is closed again before what waits on takes effect: nobody opened it. Whoever
+ * resumes a run by hand is told that it is open. */
+static int
+close_gate_again(struct store *s, const struct session_new *n, const struct chain *c, struct err *e)
+{
+	struct control_standing at;
+	sqlite3_stmt *q;
+	char id[UUID_TEXT];
+
+	if (n->restarts_done == 0)
+		return 0;
+	if (control_standing(s, c->from_run, &at, e) != 0)
+		return -1;
+	if (!at.paused)
+		return 0;
+	q = store_statement(s, Q_CONTROL_PAUSE, e);
+	if (q == NULL || uuid_make(id, e) != 0)
+		return -1;
+	if (!bind_text(q, 1, id) || !bind_text(q, 2, n->session_id) || !bind_real(q, 3, at.paused_at))
+		return err_nomem(e);
+	return store_run(s, q, NULL, e);
+}
+
 /* What nobody claimed waits on for the job, so it goes to the run that carries the job on; so does
  * what is left of its restarts. */
 static int
@@ -348,7 +373,7 @@ hand_over(struct store *s, const struct session_new *n, struct err *e)
 static int
 insert_all(struct store *s, const struct session_new *n, struct err *e)
 {
-	struct chain c = {"", ""};
+	struct chain c = {"", "", ""};
 	double now = 0;
 
 	if (creation_time(s, &now, e) != 0)
@@ -362,7 +387,9 @@ insert_all(struct store *s, const struct session_new *n, struct err *e)
 		return -1;
 	if (n->play != NULL && n->resumed_from == NULL && add_play(s, n, e) != 0)
 		return -1;
-	return n->resumed_from != NULL ? hand_over(s, n, e) : 0;
+	if (n->resumed_from == NULL)
+		return 0;
+	return close_gate_again(s, n, &c, e) == 0 ? hand_over(s, n, e) : -1;
 }
 
 int
@@ -447,6 +474,18 @@ write_place(struct store *s, const struct move *m, struct err *e)
 	return store_run(s, q, NULL, e);
 }
 
+/* Whoever stopped it was told that nothing of it starts any more. */
+static int
+keep_stopped(struct store *s, const char *run_id, struct err *e)
+{
+	struct control_standing at;
+	bool gave_up;
+
+	if (control_standing(s, run_id, &at, e) != 0)
+		return -1;
+	return at.stopped ? give_up_inside(s, run_id, "it was being stopped", &gave_up, e) : 0;
+}
+
 static int
 move_inside(struct store *s, const struct move *m, bool *moved, struct err *e)
 {
@@ -462,6 +501,8 @@ move_inside(struct store *s, const struct move *m, bool *moved, struct err *e)
 		return -1;
 	if (add_transition(s, at.session_id, m->to, m->code, m->text, now, e) != 0 ||
 	    add_notice(s, m, now, e) != 0)
+		return -1;
+	if (m->to == STATUS_CRASHED && keep_stopped(s, m->run_id, e) != 0)
 		return -1;
 	/* No worker will come that could take what waits for it. */
 	return at.status == STATUS_QUEUED && status_is_terminal(m->to) ? control_sweep(s, m->run_id, e) : 0;

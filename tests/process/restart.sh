@@ -95,6 +95,72 @@ wait_until status_is "$one" crashed
 check "kill does too" "$FLOWSUP" kill "$one" 2>/dev/null
 equal "it was not resumed" null "$(successor "$one")"
 
+# ---- Stopped while it runs: nothing of it starts any more, however its worker ends ----
+cat >"$T/steps.yaml" <<END
+restart: {on: crash, attempts: 3}
+concurrency: 1
+plan:
+  - {id: a, run: 'until [ -e "$T/step" ]; do sleep 0.02; done; echo a >> "$T/steps"'}
+  - {id: b, needs: [a], run: 'echo b >> "$T/steps"'}
+END
+has_step() { grep -q "$1" "$T/steps"; }
+steps() { # a run of it whose first operation waits
+	rm -f "$T/step" "$T/steps"
+	one=$("$FLOWSUP" start "$T/steps.yaml")
+	wait_op "$one" a
+}
+# is_over NAME: the job has come to its end with this run.
+is_over() {
+	"$FLOWSUP" wait "$one" 2>/dev/null
+	equal "$1: wait returns for the crash" "$2 crashed" "$? $(run_status "$one")"
+	equal "$1: no restart is left, and none was made" "0 null" "$(run_fact "$one" restarts_left) $(successor "$one")"
+	matches "$1: it says why" "not_restarted.*it was being stopped" "$("$FLOWSUP" show --json "$one")"
+}
+steps
+"$FLOWSUP" stop --wait=60s "$one" 2>/dev/null
+equal "a stop is applied" 0 $?
+crash "$one"
+is_over "killed in the drain" 137
+touch "$T/step"
+check "what ran ends by itself" wait_until has_step a
+two=$("$FLOWSUP" resume "$one" 2>/dev/null)
+"$FLOWSUP" wait "$two" 2>/dev/null
+equal "by hand it goes on" "0 a b" "$? $(sort -u "$T/steps" | xargs)"
+steps
+"$FLOWSUP" stop --wait=60s "$one" 2>/dev/null
+kill -TERM "$(worker_pid "$one")"
+is_over "asked to leave in the drain" 137
+touch "$T/step"
+wait_until has_step a
+
+# ---- Paused while it runs: who opens the gate is a person ----
+steps
+"$FLOWSUP" pause --wait=60s "$one" 2>/dev/null
+equal "a pause is applied" 0 $?
+crash "$one"
+wait_until resumed "$one"
+two=$(successor "$one")
+check "the next run is paused again" wait_until status_is "$two" paused
+crash "$two"
+wait_until resumed "$two"
+three=$(successor "$two")
+check "and so is the one after it" wait_until status_is "$three" paused
+touch "$T/step"
+wait_until has_step a
+check "nothing passes the gate" wait_until prints 1 run_fact "$three" done
+equal "and nothing has" a "$(xargs <"$T/steps")"
+"$FLOWSUP" ctl resume --wait=60s "$three" 2>/dev/null
+"$FLOWSUP" wait "$three" 2>/dev/null
+equal "opened, it completes" "0 a b" "$? $(xargs <"$T/steps")"
+steps
+"$FLOWSUP" pause --wait=60s "$one" 2>/dev/null
+"$FLOWSUP" ctl resume --wait=60s "$one" 2>/dev/null
+crash "$one"
+wait_until resumed "$one"
+touch "$T/step"
+"$FLOWSUP" wait "$one" 2>/dev/null
+equal "a gate that was opened again stays open" 0 $?
+
 # ---- What is said to a job between two runs ----
 one=$(long)
 crash "$one"
