@@ -151,8 +151,10 @@ check "the next supervisor starts it" wait_until status_is "$id" completed
 
 # ---- A worker that cannot be executed ----
 "$FLOWSUP" supervisor stop
-mkdir -p "$T/alone/bin"
+mkdir -p "$T/alone/bin" "$T/alone/libexec/flowsup"
 cp "$FLOWSUP" "$T/alone/bin/flowsup"
+: >"$T/alone/libexec/flowsup/flowsup-worker" # no program, although it says so
+chmod +x "$T/alone/libexec/flowsup/flowsup-worker"
 id=$("$T/alone/bin/flowsup" start -- true)
 check "a run whose worker cannot be executed fails" wait_until status_is "$id" failed
 equal "with the reason" run.failed.start "$(run_fact "$id" reason)"
