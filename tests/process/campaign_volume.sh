@@ -37,10 +37,12 @@ all_but_last() { [ -e "$T/begun" ] && [ "$(grep -c NodeCompleted "$FLOWSUP_HOME/
 wait_until all_but_last
 check "$operations operations have ended" all_but_last
 worker=$(worker_of "$run")
-equal "none of them is left as a zombie of the worker" 0 "$(children "$worker" Z)"
 supervisor=$(stat_field "$worker" 2)
-equal "nor of the supervisor" 0 "$(children "$supervisor" Z)"
-check "the count sees what there is" test "$(children "$worker" S)" -ge 1
+no_zombie() { [ "$(children "$1" Z)" = 0 ]; }
+sleeps() { [ "$(children "$1" S)" -ge 1 ]; }
+check "none of them is left as a zombie of the worker" wait_until no_zombie "$worker"
+check "nor of the supervisor" wait_until no_zombie "$supervisor"
+check "the count sees what there is" wait_until sleeps "$worker"
 : >go
 "$FLOWSUP" wait "$run" >/dev/null 2>&1
 equal "the run completed" 0 $?
