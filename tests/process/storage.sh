@@ -1,16 +1,9 @@
 #!/usr/bin/env bash
 # A state directory without room, and one whose disk does not take what it was given: nothing is
 # called saved that is not, nothing is started meanwhile, and everything goes on afterwards.
-if [ -z "${STORAGE_TEST_ALONE:-}" ]; then
-	# Mounts are seen by nobody else, and are gone with the last process.
-	if unshare -m true 2>/dev/null; then STORAGE_TEST_ALONE=root exec unshare -m "$0" "$@"; fi
-	if unshare -rm true 2>/dev/null; then STORAGE_TEST_ALONE=mapped exec unshare -rm "$0" "$@"; fi
-	export STORAGE_TEST_ALONE=no
-fi
-. "$(dirname "$0")/lib.sh"
-
-trap 'umount -l "$T/disk" 2>/dev/null; clean_up' EXIT
-mkdir "$T/w" "$T/disk"
+# shellcheck source=lib_disk.sh
+. "$(dirname "$0")/lib_disk.sh"
+mkdir "$T/w"
 cd "$T/w" || exit 1
 reason() { run_fact "$1" reason; }
 reason_is() { [ "$(reason "$1")" = "$2" ]; }
@@ -30,7 +23,6 @@ begin() {
 	run=$("$FLOWSUP" start "$@" flow.json)
 	wait_until started large 1
 }
-fill() { dd if=/dev/zero of="$T/disk/fill" bs=4k 2>/dev/null; }
 not_saved() {
 	check "$1: the run says so" wait_until reason_is "$run" run.running.storage
 	equal "$1: it is still running" running "$(run_status "$run")"
@@ -48,7 +40,7 @@ went_on() {
 }
 
 # ---- No room ----
-if [ "$STORAGE_TEST_ALONE" = no ] || ! mount -t tmpfs -o size=12m,nr_inodes=300 none "$T/disk" 2>/dev/null; then
+if ! mount_disk 300; then
 	skip "no room (this user may not mount)"
 else
 	export FLOWSUP_HOME=$T/disk/home
@@ -56,7 +48,7 @@ else
 	fill
 	touch go
 	not_saved "no room"
-	rm "$T/disk/fill"
+	room
 	went_on "room again"
 
 	begin
@@ -70,7 +62,7 @@ else
 	equal "as failed" "failed run.failed.checkpoint" "$(run_status "$run") $(reason "$run")"
 	matches "and names what was not saved" "not saved: large" "$("$FLOWSUP" show "$run")"
 	equal "nothing was started" 0 "$(ran last)"
-	rm "$T/disk/fill"
+	room
 	"$FLOWSUP" resume "$run" --wait >/dev/null 2>&1
 	equal "a resume completes" 0 $?
 	equal "from what was saved" "1 2 1" "$(ran first) $(ran large) $(ran last)"
@@ -84,7 +76,7 @@ else
 	touch go
 	wait_until reason_is "$run" run.running.storage
 	matches "the reason says how much is wanted" "9[0-9]* bytes" "$("$FLOWSUP" show "$run")"
-	rm "$T/disk/fill"
+	room
 	"$FLOWSUP" stop "$run" >/dev/null 2>&1
 	"$FLOWSUP" wait "$run" 2>/dev/null
 	equal "stop with room again ends as cancelled" cancelled "$(run_status "$run")"
@@ -97,7 +89,7 @@ else
 	"$FLOWSUP" wait "$run" 2>/dev/null
 	equal "--storage-timeout ends it with 74" 74 $?
 	equal "for this reason" run.failed.checkpoint "$(reason "$run")"
-	rm "$T/disk/fill"
+	room
 
 	# An operation that cannot get its files waits, and has made no attempt.
 	cat >pair.json <<-'PAIR'

@@ -1,23 +1,11 @@
 #!/usr/bin/env bash
 # A worker that dies while the supervisor has no room to record it: no command shows its run as one
 # that runs, and waiting for it ends.
-if [ -z "${STORAGE_TEST_ALONE:-}" ]; then
-	# Mounts are seen by nobody else, and are gone with the last process.
-	if unshare -m true 2>/dev/null; then STORAGE_TEST_ALONE=root exec unshare -m "$0" "$@"; fi
-	if unshare -rm true 2>/dev/null; then STORAGE_TEST_ALONE=mapped exec unshare -rm "$0" "$@"; fi
-	export STORAGE_TEST_ALONE=no
-fi
-. "$(dirname "$0")/lib.sh"
-trap 'umount -l "$T/disk" 2>/dev/null; clean_up' EXIT
+# shellcheck source=lib_disk.sh
+. "$(dirname "$0")/lib_disk.sh"
 
-mkdir "$T/disk"
-if [ "$STORAGE_TEST_ALONE" = no ] || ! mount -t tmpfs -o size=12m,nr_inodes=2000 none "$T/disk" 2>/dev/null; then
-	skip "no room (this user may not mount)"
-	plan
-fi
+have_disk 2000 "no room"
 export FLOWSUP_HOME=$T/disk/home
-fill() { dd if=/dev/zero of="$T/disk/fill" bs=4k 2>/dev/null; dd if=/dev/zero of="$T/disk/fill2" bs=64 2>/dev/null; }
-room() { rm -f "$T/disk/fill" "$T/disk/fill2"; }
 
 old=$("$FLOWSUP" start -- true)
 wait_until status_is "$old" completed

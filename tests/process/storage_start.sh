@@ -1,20 +1,9 @@
 #!/usr/bin/env bash
 # A state directory in which no file can be made any more: whichever file is the first that is not to
 # be had, a start ends with 74 and says what became of the run.
-if [ -z "${STORAGE_TEST_ALONE:-}" ]; then
-	# Mounts are seen by nobody else, and are gone with the last process.
-	if unshare -m true 2>/dev/null; then STORAGE_TEST_ALONE=root exec unshare -m "$0" "$@"; fi
-	if unshare -rm true 2>/dev/null; then STORAGE_TEST_ALONE=mapped exec unshare -rm "$0" "$@"; fi
-	export STORAGE_TEST_ALONE=no
-fi
-. "$(dirname "$0")/lib.sh"
-
-trap 'umount -l "$T/disk" 2>/dev/null; clean_up' EXIT
-mkdir "$T/disk"
-if [ "$STORAGE_TEST_ALONE" = no ] || ! mount -t tmpfs -o size=12m,nr_inodes=600 none "$T/disk" 2>/dev/null; then
-	skip "no files left (this user may not mount)"
-	plan
-fi
+# shellcheck source=lib_disk.sh
+. "$(dirname "$0")/lib_disk.sh"
+have_disk 600 "no files left"
 export FLOWSUP_HOME=$T/disk/home
 MOST=40 # a run has fewer files
 

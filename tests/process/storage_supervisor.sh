@@ -1,24 +1,15 @@
 #!/usr/bin/env bash
 # The supervisor on a state directory without room, and on one whose database cannot be synchronised:
 # nothing is called done that is not recorded, it stays, and everything goes on afterwards.
-if [ -z "${STORAGE_TEST_ALONE:-}" ]; then
-	# Mounts are seen by nobody else, and are gone with the last process.
-	if unshare -m true 2>/dev/null; then STORAGE_TEST_ALONE=root exec unshare -m "$0" "$@"; fi
-	if unshare -rm true 2>/dev/null; then STORAGE_TEST_ALONE=mapped exec unshare -rm "$0" "$@"; fi
-	export STORAGE_TEST_ALONE=no
-fi
-. "$(dirname "$0")/lib.sh"
-trap 'umount -l "$T/disk" 2>/dev/null; clean_up' EXIT
+# shellcheck source=lib_disk.sh
+. "$(dirname "$0")/lib_disk.sh"
 
 fact() { json "$("$FLOWSUP" list --json -n 100000 | grep "^{\"id\":\"$1\"")" "$2"; }
 is() { [ "$(fact "$1" status)" = "$2" ]; }
 rows() { sql 'SELECT COUNT(*) FROM sessions'; }
 long() { "$FLOWSUP" start "$@" -- sh -c "until [ -e '$T/go' ]; do sleep 0.02; done"; }
-fill() { dd if=/dev/zero of="$T/disk/fill" bs=4k 2>/dev/null; dd if=/dev/zero of="$T/disk/fill2" bs=64 2>/dev/null; }
-room() { rm -f "$T/disk/fill" "$T/disk/fill2"; }
 
-mkdir "$T/disk"
-if [ "$STORAGE_TEST_ALONE" = no ] || ! mount -t tmpfs -o size=12m,nr_inodes=2000 none "$T/disk" 2>/dev/null; then
+if ! mount_disk 2000; then
 	skip "no room (this user may not mount)"
 else
 	export FLOWSUP_HOME=$T/disk/home
