@@ -154,15 +154,6 @@ print_summary(const struct flow *f, const char *file, struct output *out)
 
 /* ---- The command ---- */
 
-/* Every problem on its own line; the last line counts them when there are several. */
-static int
-tell(struct cli *c, const char *file, const struct flow_diagnostics *d, struct err *e)
-{
-	size_t n = e->code != ERR_NOMEM ? problems_refuse(c, file, d) : 0;
-
-	return n > 1 ? err_set(e, e->code, "%s: %zu problems", file, n) : -1;
-}
-
 static int
 tell_environment(struct cli *c, const struct flow *f, struct err *e)
 {
@@ -185,7 +176,7 @@ print_all(struct cli *c, const struct flow *f, const struct flow_diagnostics *d,
 
 	problems_print(file, d, true);
 	if (f == NULL)
-		return tell(c, file, d, e);
+		return problems_tell(c, file, d, "", e);
 	print_summary(f, file, c->out);
 	return print_plan(f, c->out, e) == 0 ? tell_environment(c, f, e) : -1;
 }

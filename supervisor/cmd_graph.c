@@ -18,14 +18,6 @@ static const struct cli_option options[] = {
     CLI_END};
 
 static int
-tell(struct cli *c, const char *file, const struct flow_diagnostics *d, struct err *e)
-{
-	size_t n = e->code != ERR_NOMEM ? problems_refuse(c, file, d) : 0;
-
-	return n > 1 ? err_set(e, e->code, "%s: %zu problems", file, n) : -1;
-}
-
-static int
 run(struct cli *c, struct err *e)
 {
 	struct flow_diagnostics d = {0};
@@ -36,7 +28,7 @@ run(struct cli *c, struct err *e)
 	if (c->json && (r == 0 || d.count > 0))
 		out_json(c->out, plan_document(r == 0 ? f : NULL, c->operands[0], &d));
 	if (r < 0 && !c->json) {
-		r = tell(c, problems_file(c->operands[0]), &d, e);
+		r = problems_tell(c, problems_file(c->operands[0]), &d, "", e);
 	} else if (r == 0 && c->json) {
 		flow_free(f);
 	} else if (r == 0) {

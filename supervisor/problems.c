@@ -82,3 +82,12 @@ problems_refuse(struct cli *c, const char *file, const struct flow_diagnostics *
 		problems_print(file, d, false);
 	return n;
 }
+
+int
+problems_tell(struct cli *c, const char *file, const struct flow_diagnostics *d, const char *behind,
+    struct err *e)
+{
+	size_t n = e->code != ERR_NOMEM ? problems_refuse(c, file, d) : 0;
+
+	return n > 1 ? err_set(e, e->code, "%s: %zu problems%s", file, n, behind) : -1;
+}

@@ -14,6 +14,9 @@ size_t problems_count(const struct flow_diagnostics *d);
 /* What an error consists of, before it is said: with --json all of it will stand in its object, else it is
  * printed where there are several; one is the error itself. Returns how many are no warnings. */
 size_t problems_refuse(struct cli *c, const char *file, const struct flow_diagnostics *d);
+/* The same, and the error: one problem is the error itself, of several it is how many and `behind`; -1. */
+int problems_tell(struct cli *c, const char *file, const struct flow_diagnostics *d, const char *behind,
+    struct err *e);
 /* An array of {line, column, message, hint, warning}; NULL when memory runs out. */
 struct json *problems_json(const struct flow_diagnostics *d);
 /* "standard input" for "-". */

@@ -53,16 +53,6 @@ name_from_words(char *const *words, struct buf *to)
 
 /* ---- Documents ---- */
 
-/* One problem is the error itself; of several it is how many. */
-static void
-tell_problems(struct cli *c, const char *file, const struct flow_diagnostics *d, struct err *e)
-{
-	size_t n = e->code != ERR_NOMEM ? problems_refuse(c, file, d) : 0;
-
-	if (n > 1)
-		err_set(e, e->code, "%s: %zu problems; nothing was started", file, n);
-}
-
 int
 start_document(struct cli *c, const char *path, struct flow **out, struct err *e)
 {
@@ -71,7 +61,7 @@ start_document(struct cli *c, const char *path, struct flow **out, struct err *e
 	int r = flow_read_file(path, out, &d, e);
 
 	if (r != 0)
-		tell_problems(c, shown, &d, e);
+		problems_tell(c, shown, &d, "; nothing was started", e);
 	else
 		problems_print(shown, &d, true);
 	flow_diagnostics_clear(&d);
@@ -88,7 +78,7 @@ check_flow(struct cli *c, const struct flow *f, const char *name, struct err *e)
 		r = flow_check_providers(f, NULL, name, &d, e);
 
 	if (r != 0)
-		tell_problems(c, name == NULL ? "the flow" : name, &d, e);
+		problems_tell(c, name == NULL ? "the flow" : name, &d, "; nothing was started", e);
 	flow_diagnostics_clear(&d);
 	return r;
 }
