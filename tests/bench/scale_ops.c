@@ -1,8 +1,9 @@
 /*
  * scale.ops: one run of ever more operations of /bin/true, durability full: time of an operation
  * beside that of the bare loop with a journal in the same minute, the worker's highest resident
- * memory, bytes written. And resume.nothing: what it takes to resume such a run when every outcome
- * is saved already, beside make and ninja with nothing to do.
+ * memory, bytes written. And what it takes to resume such a run when nothing is left, beside make and
+ * ninja with nothing to do: resume.saved for one whose worker died when every outcome was saved, which
+ * becomes a new run with a checkpoint of its own; resume.nothing for one that has completed.
  *
  *	scale_ops [MOST_OPERATIONS [BUDGET_SECONDS [LEAST_OPERATIONS]]]	(100000, none, 1000)
  *
@@ -123,26 +124,40 @@ peer_with_nothing(const struct test_dir *dir, const char *program)
 }
 
 static void
+resume_figure(const char *what, unsigned operations, double seconds, const char *peer)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "resume.%s.%u", what, operations);
+	figure(name, seconds * 1e3, "ms", operations == RESUME_LARGE ? "<= ninja" : "-", peer);
+}
+
+static void
 resume_nothing(struct run_fixture *r, unsigned operations)
 {
-	const char *const resume[] = {"../../bin/flowsup", "resume", r->run_id, "--wait", "--home",
+	const char *const dead[] = {"../../bin/flowsup", "resume", r->run_id, "--wait", "--home",
 	    r->home.path, NULL};
 	const char *const stop[] = {"../../bin/flowsup", "supervisor", "stop", "--home", r->home.path,
 	    NULL};
-	double ours, by_make, by_ninja;
+	const char *const completed[] = {"../../bin/flowsup", "resume", "@last", "--wait", "--home",
+	    r->home.path, NULL};
+	double saved, nothing[ROUNDS], by_make, by_ninja;
 	struct test_dir dir;
-	char name[64], peer[128];
+	char peer[128];
+	int i;
 
-	ours = timed(NULL, resume);
+	saved = timed(NULL, dead);
 	timed(NULL, stop);
+	for (i = 0; i < ROUNDS; i++)
+		nothing[i] = timed(NULL, completed);
 	test_dir_make(&dir);
 	nothing_for_make(&dir, operations);
 	by_make = peer_with_nothing(&dir, "make");
 	by_ninja = peer_with_nothing(&dir, "ninja");
 	test_dir_remove(&dir);
-	snprintf(name, sizeof(name), "resume.nothing.%u", operations);
 	snprintf(peer, sizeof(peer), "make %.0f, ninja %.0f (0: not run)", by_make * 1e3, by_ninja * 1e3);
-	figure(name, ours * 1e3, "ms", operations == RESUME_LARGE ? "<= ninja" : "-", peer);
+	resume_figure("saved", operations, saved, peer);
+	resume_figure("nothing", operations, middle(nothing), peer);
 }
 
 /* ---- The run ---- */
