@@ -1,8 +1,11 @@
+#include <assert.h>
 #include <string.h>
 
 #include "cli.h"
 #include "flowsup/buf.h"
 #include "output.h"
+
+enum { FAMILY_WIDTH = 18 };
 
 static const char *const examples[] = {
     "flowsup help              # all commands",
@@ -14,24 +17,75 @@ static const struct cli_option options[] = {
     {.name = "all", .letter = 'a', .kind = CLI_FLAG, .help = "also what is seldom needed"},
     CLI_END};
 
-/* "ctl" alone names no command but a family of them; some of its words stand for commands of one word. */
+static const struct family {
+	const char *name, *summary, *examples[5];
+} families[] = {
+    {"queue", "limit how many runs go on at once",
+	{"flowsup queue set build --slots 2           # two at once; others wait",
+	    "flowsup start --queue build nightly.yaml    # takes a slot, or waits for one",
+	    "flowsup queue list                          # who has one, and who waits"}},
+    {"ctl", "steer a run",
+	{"flowsup ctl pause @last                     # nothing new is started",
+	    "flowsup ctl resume @last                    # it goes on",
+	    "flowsup ctl approve @last publish           # an operation that waits for this",
+	    "flowsup ctl status @last                    # what was asked, what came of it"}},
+    {"emit", "what an operation tells its run, or asks of it",
+	{"flowsup emit progress 0.4 'four of ten'     # for those who watch",
+	    "flowsup emit context set /owner '\"kim\"'     # for other operations",
+	    "flowsup emit artifact report.html           # a file that it has made",
+	    "flowsup emit spawn --run 'make lint'        # a further operation"}},
+    {"checkpoint", "what is saved of a run",
+	{"flowsup checkpoint show @last               # outcomes, without their contents",
+	    "flowsup checkpoint verify @last             # compares all digests",
+	    "flowsup checkpoint export @last ./copy      # also of a run that is alive"}},
+};
+
+static void
+family_head(struct output *out, const char *name)
+{
+	const struct family *f = families, *end = families + sizeof(families) / sizeof(families[0]);
+	const char *const *x;
+
+	while (f < end && strcmp(f->name, name) != 0)
+		f++;
+	assert(f < end && "each family has a line");
+	out_printf(out, "flowsup %s: %s\n", name, f->summary);
+	for (x = f->examples; *x != NULL; x++)
+		out_printf(out, "  %s\n", *x);
+}
+
+/* The name of cmd that begins with the family's; some stand for commands of one word. NULL: none does. */
+static const char *
+member_name(const struct command *cmd, const char *family)
+{
+	const char *names[] = {cmd->name, cmd->also};
+	size_t len = strlen(family), i;
+
+	for (i = 0; i < 2; i++)
+		if (names[i] != NULL && strncmp(names[i], family, len) == 0 && names[i][len] == ' ')
+			return names[i];
+	return NULL;
+}
+
+/* "ctl" alone names no command but a family of them: examples, then what each of them does. */
 static bool
 help_family(struct cli *c, const char *name)
 {
 	const struct command *const *cmd;
-	size_t len = strlen(name), i;
+	const char *member;
 	bool any = false;
 
 	for (cmd = c->commands; *cmd != NULL; cmd++) {
-		const char *names[] = {(*cmd)->name, (*cmd)->also};
-
-		for (i = 0; i < 2; i++) {
-			if (names[i] == NULL || strncmp(names[i], name, len) != 0 || names[i][len] != ' ')
-				continue;
-			out_printf(c->out, "flowsup %-18s %s\n", names[i], (*cmd)->summary);
-			any = true;
-		}
+		member = member_name(*cmd, name);
+		if (member == NULL)
+			continue;
+		if (!any)
+			family_head(c->out, name);
+		out_printf(c->out, "flowsup %-*s  %s\n", FAMILY_WIDTH, member, (*cmd)->summary);
+		any = true;
 	}
+	if (any)
+		out_printf(c->out, "options:  flowsup help %s WORD\n", name);
 	return any;
 }
 

@@ -204,13 +204,36 @@ for words in queue ctl emit checkpoint; do
 	equal "$words --help is help $words" "0 $("$FLOWSUP" help $words)" "$("$FLOWSUP" $words --help >"$T/out"; echo "$? $(cat "$T/out")")"
 	equal "$words -h as well" "$("$FLOWSUP" help $words)" "$("$FLOWSUP" --home "$T" $words -h)"
 done
+# A screen has 24 lines and 80 columns, and the prompt wants one.
+commands() {
+	local word second
+	for word in $("$FLOWSUP" completion words -- help '' | cut -f1 | grep -v '^-'); do
+		echo "$word"
+		for second in $("$FLOWSUP" completion words -- help "$word" '' | cut -f1 | grep -v '^-'); do
+			echo "$word $second"
+		done
+	done
+}
+commands >"$T/commands"
+check "help is asked for of every command" grep -q 'ctl resolve' "$T/commands"
+while read -r words; do
+	# shellcheck disable=SC2086 # words are meant
+	help=$("$FLOWSUP" help $words)
+	equal "help $words: begins with what it is for, then an example" "yes" \
+		"$(sed -n '1{/^flowsup [a-z ]*: /!q}; 2s/^  .*flowsup .*/yes/p' <<<"$help")"
+	equal "help $words: fits a screen" "" "$(awk 'NR > 23 || length > 80' <<<"$help")"
+	# shellcheck disable=SC2086 # words are meant
+	if [ "$("$FLOWSUP" help --all $words)" != "$help" ]; then
+		matches "help $words: says how to see the rest" "flowsup help --all $words\$" "$help"
+	fi
+done <"$T/commands"
 for words in -h --help "--utc -h" "--home $T -h"; do
 	# shellcheck disable=SC2086 # options
 	equal "$words is help" "0 $("$FLOWSUP" help)" "$("$FLOWSUP" $words >"$T/out"; echo "$? $(cat "$T/out")")"
 done
 equal "an option for help before the command, too" "$("$FLOWSUP" help list)" "$("$FLOWSUP" --help list)"
 equal "it has every second word, also of what is known by one" "deny pause resolve resume status stop" \
-	"$("$FLOWSUP" help ctl | awk '{ print $3 }' | grep -vE 'approve|msg' | sort | xargs)"
+	"$("$FLOWSUP" help ctl | awk '/^flowsup ctl [a-z]/ { print $3 }' | grep -vE 'approve|msg' | sort | xargs)"
 equal "the version, by habit" "$("$FLOWSUP" version)" "$("$FLOWSUP" --version)"
 mkdir -p "$T/a b"
 id2=$("$FLOWSUP" start --home "$T/a b" -- false)
