@@ -301,6 +301,15 @@ output_bytes(const struct kept_op *o)
 	return bytes;
 }
 
+static void
+look_for_sign(struct kept_op *o)
+{
+	struct proc_operation of;
+
+	proc_operation_init(&of, o->id, o->files, o->op, o->attempt);
+	(void)proc_life_look(&o->life, output_bytes(o), o->strict ? NULL : &of);
+}
+
 /* The class of a limit that has passed, or NULL. */
 static const char *
 passed(struct kept_op *o, int64_t now)
@@ -309,7 +318,7 @@ passed(struct kept_op *o, int64_t now)
 		return "timeout";
 	if (o->silence_ns == 0 || o->look_ns > now)
 		return NULL;
-	(void)proc_life_look(&o->life, output_bytes(o), o->id.pid, o->strict);
+	look_for_sign(o);
 	o->look_ns = proc_life_next(&o->life, o->silence_ns);
 	return clock_monotonic_ns() - o->life.since_ns >= o->silence_ns ? "silence" : NULL;
 }

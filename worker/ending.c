@@ -302,13 +302,24 @@ output_bytes(const struct attempt_run *a)
 	return (uint64_t)out.st_size + (uint64_t)err.st_size;
 }
 
+static bool
+gives_sign(struct attempt_run *a)
+{
+	const struct door *door = a->taken != NULL ? taken_door(a) : NULL;
+	const struct flow_op *op = &a->w->flow->ops[a->op];
+	struct proc_operation of;
+
+	proc_operation_init(&of, a->id, door != NULL ? link_door_run(door) : a->w->run_id, op->id, a->number);
+	return proc_life_look(&a->life, output_bytes(a), op->how->silence_strict ? NULL : &of);
+}
+
 static void
 silence_due(void *arg)
 {
 	struct attempt_run *a = arg;
 	const struct flow_how *how = a->w->flow->ops[a->op].how;
 
-	if (proc_life_look(&a->life, output_bytes(a), a->id.pid, how->silence_strict))
+	if (gives_sign(a))
 		a->silent_told = false;
 	if (clock_monotonic_ns() - a->life.since_ns >= how->silence_ns && !a->silent_told) {
 		a->silent_told = true;

@@ -150,6 +150,18 @@ int proc_each_ended_child(void (*each)(void *arg, pid_t pid), void *arg, struct 
 typedef int proc_of_leader(void *arg, size_t leader, const struct proc_stat *st, int pidfd);
 int proc_each_of_leaders(const struct proc_id *leaders, size_t n, proc_of_leader *each, void *arg,
     struct err *e);
+/*
+ * All of one operation: the session and the group of its leader as long as that one is there, also as a
+ * zombie, what bears its marks, and whatever descends from one of these.
+ */
+struct proc_operation {
+	struct proc_id leader;
+	char run[48], op[96], attempt[32]; /* the marks */
+};
+/* A name too long for any run or operation is found in no environment. */
+void proc_operation_init(struct proc_operation *of, struct proc_id leader, const char *run_id, const char *op,
+    unsigned attempt);
+int proc_each_of_operation(const struct proc_operation *of, proc_each *each, void *arg, struct err *e);
 /* Whether `pid` has an ancestor (or itself) with mark in its environment. */
 bool proc_descends_from_marked(pid_t pid, const char *mark);
 /* Whether `pid` has an ancestor of this user whose command line begins with the word `name`. */
@@ -176,13 +188,17 @@ const char *proc_signal_name(int sig); /* "SIGTERM"; "signal 42" from a static t
 
 /* ---- Silence ---- */
 
-/* Since when a process group gives no sign of life; since_ns is set by the caller first. */
+/* Since when an operation gives no sign of life; since_ns is set by the caller first. */
 struct proc_life {
 	uint64_t bytes, cpu;
 	int64_t since_ns; /* CLOCK_MONOTONIC */
 };
-/* Notes its output so far (bytes) and, unless strict, its processor time. True: it has given a sign. */
-bool proc_life_look(struct proc_life *l, uint64_t bytes, pid_t group, bool strict);
+/*
+ * Notes its output so far (bytes) and, when that has not grown, the processor time of all its processes:
+ * only then /proc is walked. of NULL: output alone counts. True: it has given a sign; also when it could
+ * not be looked at.
+ */
+bool proc_life_look(struct proc_life *l, uint64_t bytes, const struct proc_operation *of);
 /* When to look again, so that its silence is noticed when it is silence_ns long. */
 int64_t proc_life_next(const struct proc_life *l, int64_t silence_ns);
 

@@ -1,4 +1,4 @@
-/* Signs of life of a process group: new output, and processor time. */
+/* Signs of life of an operation: new output, and processor time. */
 #include "flowsup/clock.h"
 #include "flowsup/proc.h"
 
@@ -12,21 +12,28 @@ add_cpu(void *arg, const struct proc_stat *st, int pidfd)
 	return 0;
 }
 
-bool
-proc_life_look(struct proc_life *l, uint64_t bytes, pid_t group, bool strict)
+/* What ends takes its time with it: any change is a sign, not a larger sum alone. */
+static bool
+has_worked(struct proc_life *l, const struct proc_operation *of)
 {
-	uint64_t cpu = l->cpu;
-	bool alive;
+	uint64_t cpu = 0;
+	bool worked;
 
-	if (!strict) {
-		cpu = 0;
-		proc_each_in_group(group, add_cpu, &cpu, NULL);
-	}
-	alive = bytes != l->bytes || cpu != l->cpu;
+	if (proc_each_of_operation(of, add_cpu, &cpu, NULL) < 0)
+		return true;
+	worked = cpu != l->cpu;
+	l->cpu = cpu;
+	return worked;
+}
+
+bool
+proc_life_look(struct proc_life *l, uint64_t bytes, const struct proc_operation *of)
+{
+	bool alive = bytes != l->bytes || (of != NULL && has_worked(l, of));
+
 	if (alive)
 		l->since_ns = clock_monotonic_ns();
 	l->bytes = bytes;
-	l->cpu = cpu;
 	return alive;
 }
 

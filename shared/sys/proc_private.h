@@ -2,6 +2,8 @@
 #ifndef FLOWSUP_PROC_PRIVATE_H
 #define FLOWSUP_PROC_PRIVATE_H
 
+#include <dirent.h>
+
 #include "flowsup/proc.h"
 
 /* One read of a small file of /proc or /sys into `to`, NUL-terminated. Its length, or -1 and
@@ -15,5 +17,22 @@ bool proc_stat_parse(const char *line, struct proc_stat *out);
 /* As proc_find_program; relative parts of the search path lie below `base`. */
 int proc_find_at(int base, const char *name, const char *search_path, struct buf *out,
     struct err *e);
+
+/* ---- Walks over /proc ---- */
+
+DIR *proc_open_dir(struct err *e);
+/* 0: no more; -1 and errno. */
+pid_t proc_next_pid(DIR *dir);
+/* Whether a process belongs. Called before and after its handle was opened. */
+typedef bool proc_belongs(const void *arg, const struct proc_stat *st);
+/* 1: visited, and the walk ends when each said so (*end); 0: does not belong. */
+int proc_visit(pid_t pid, proc_belongs *test, const void *arg, proc_each *each, void *each_arg, bool *end);
+/* Environments with every one of these ("NAME=value", or "NAME=" for any value). */
+struct proc_marks {
+	const char *const *text;
+	unsigned count;
+};
+/* Whatever fails (not ours, gone meanwhile, a kernel thread) means: not marked. */
+bool proc_environ_has(pid_t pid, const struct proc_marks *marks);
 
 #endif

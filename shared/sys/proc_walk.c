@@ -26,9 +26,6 @@ enum {
 	ANCESTORS_MOST = 4096,
 };
 
-/* Whether a process belongs. Called before and after its handle was opened. */
-typedef bool belongs(const void *arg, const struct proc_stat *st);
-
 /* "123" to 123, anything else to 0. */
 static pid_t
 number_of(const char *name)
@@ -43,8 +40,8 @@ number_of(const char *name)
 	return *end == '\0' && errno == 0 && value <= INT32_MAX ? (pid_t)value : 0;
 }
 
-static pid_t
-next_pid(DIR *dir)
+pid_t
+proc_next_pid(DIR *dir)
 {
 	struct dirent *entry;
 	pid_t pid;
@@ -57,8 +54,8 @@ next_pid(DIR *dir)
 	return errno != 0 ? -1 : 0;
 }
 
-static DIR *
-open_proc(struct err *e)
+DIR *
+proc_open_dir(struct err *e)
 {
 	DIR *dir = opendir("/proc");
 
@@ -68,15 +65,14 @@ open_proc(struct err *e)
 }
 
 static bool
-candidate(pid_t pid, belongs *test, const void *arg, struct proc_stat *st)
+candidate(pid_t pid, proc_belongs *test, const void *arg, struct proc_stat *st)
 {
 	return pid != getpid() && proc_stat_read(pid, st, NULL) == 0 && !proc_stat_is_zombie(st) &&
 	    test(arg, st);
 }
 
-/* 1: visited, and the walk ends when each said so (*end); 0: does not belong. */
-static int
-visit(pid_t pid, belongs *test, const void *arg, proc_each *each, void *each_arg, bool *end)
+int
+proc_visit(pid_t pid, proc_belongs *test, const void *arg, proc_each *each, void *each_arg, bool *end)
 {
 	struct proc_stat first, second;
 	int fd, visited = 0;
@@ -95,17 +91,17 @@ visit(pid_t pid, belongs *test, const void *arg, proc_each *each, void *each_arg
 }
 
 static int
-walk(belongs *test, const void *arg, proc_each *each, void *each_arg, struct err *e)
+walk(proc_belongs *test, const void *arg, proc_each *each, void *each_arg, struct err *e)
 {
-	DIR *dir = open_proc(e);
+	DIR *dir = proc_open_dir(e);
 	bool end = false;
 	int count = 0;
 	pid_t pid;
 
 	if (dir == NULL)
 		return -1;
-	while ((pid = next_pid(dir)) > 0 && !end)
-		count += visit(pid, test, arg, each, each_arg, &end);
+	while ((pid = proc_next_pid(dir)) > 0 && !end)
+		count += proc_visit(pid, test, arg, each, each_arg, &end);
 	if (pid < 0)
 		count = err_sys(e, ERR_IO, errno, "/proc");
 	closedir(dir);
@@ -117,13 +113,13 @@ walk(belongs *test, const void *arg, proc_each *each, void *each_arg, struct err
 int
 proc_each_ended_child(void (*each)(void *arg, pid_t pid), void *arg, struct err *e)
 {
-	DIR *dir = open_proc(e);
+	DIR *dir = proc_open_dir(e);
 	struct proc_stat st;
 	pid_t pid;
 
 	if (dir == NULL)
 		return -1;
-	while ((pid = next_pid(dir)) > 0)
+	while ((pid = proc_next_pid(dir)) > 0)
 		if (proc_stat_read(pid, &st, NULL) == 0 && st.ppid == getpid() && proc_stat_is_zombie(&st))
 			each(arg, pid);
 	if (pid < 0)
@@ -150,11 +146,6 @@ proc_each_in_group(pid_t group, proc_each *each, void *arg, struct err *e)
 
 /* ---- By marks in the environment ---- */
 
-struct marks {
-	const char *const *text;
-	unsigned count;
-};
-
 /* An entry of an environment as it comes in: so much of it as a mark can have, and its length. */
 struct entry {
 	char text[MARK_MOST + 1];
@@ -172,7 +163,7 @@ fits(const struct entry *entry, const char *mark)
 }
 
 static void
-end_entry(struct entry *entry, const struct marks *marks, bool *found)
+end_entry(struct entry *entry, const struct proc_marks *marks, bool *found)
 {
 	unsigned i;
 
@@ -183,7 +174,7 @@ end_entry(struct entry *entry, const struct marks *marks, bool *found)
 }
 
 static void
-feed(struct entry *entry, const char *bytes, size_t n, const struct marks *marks, bool *found)
+feed(struct entry *entry, const char *bytes, size_t n, const struct proc_marks *marks, bool *found)
 {
 	size_t i;
 
@@ -207,9 +198,8 @@ all_true(const bool *found, unsigned count)
 	return true;
 }
 
-/* Whatever fails (not ours, gone meanwhile, a kernel thread) means: not marked. */
-static bool
-environ_has(pid_t pid, const struct marks *marks)
+bool
+proc_environ_has(pid_t pid, const struct proc_marks *marks)
 {
 	char path[32], piece[ENVIRON_PIECE];
 	bool found[MARKS_MOST] = {false};
@@ -240,11 +230,11 @@ environ_has(pid_t pid, const struct marks *marks)
 static bool
 is_marked(const void *arg, const struct proc_stat *st)
 {
-	return environ_has(st->pid, arg);
+	return proc_environ_has(st->pid, arg);
 }
 
 static int
-check_marks(const struct marks *marks, struct err *e)
+check_marks(const struct proc_marks *marks, struct err *e)
 {
 	unsigned i;
 
@@ -262,7 +252,7 @@ int
 proc_each_marked(const char *const *marks, unsigned nmarks, proc_each *each, void *arg,
     struct err *e)
 {
-	const struct marks wanted = {marks, nmarks};
+	const struct proc_marks wanted = {marks, nmarks};
 
 	if (check_marks(&wanted, e) != 0)
 		return -1;
@@ -339,7 +329,7 @@ begins_with(const void *arg, const struct proc_stat *st)
 /* ---- Upwards ---- */
 
 static bool
-descends(pid_t pid, belongs *test, const void *arg)
+descends(pid_t pid, proc_belongs *test, const void *arg)
 {
 	struct proc_stat st;
 	int steps;
@@ -357,7 +347,7 @@ descends(pid_t pid, belongs *test, const void *arg)
 bool
 proc_descends_from_marked(pid_t pid, const char *mark)
 {
-	const struct marks wanted = {&mark, 1};
+	const struct proc_marks wanted = {&mark, 1};
 
 	return check_marks(&wanted, NULL) == 0 && descends(pid, is_marked, &wanted);
 }
@@ -396,224 +386,5 @@ proc_each_command(const char *const *words, proc_each *each, void *arg, struct e
 	}
 	free(c.seen);
 	buf_clear(&c.wanted);
-	return count;
-}
-
-/* ---- By descent ---- */
-
-enum kin { KIN_UNKNOWN, KIN_OPEN, KIN_YES, KIN_NO };
-
-struct relative {
-	pid_t pid, ppid, pgrp;
-	uint64_t start_ticks;
-	enum kin kin;
-	size_t of; /* with KIN_YES: whose */
-};
-
-struct ancestor {
-	pid_t pid;
-	size_t index; /* as the caller counts */
-};
-
-struct family {
-	struct relative *list; /* sorted by pid */
-	size_t count, cap;
-	struct ancestor *ancestors; /* sorted by pid */
-	size_t nancestors;
-};
-
-static int
-add_relative(struct family *all, const struct proc_stat *st, struct err *e)
-{
-	size_t cap = all->cap ? all->cap * 2 : 256;
-	struct relative *more;
-
-	if (all->count == all->cap) {
-		more = reallocarray(all->list, cap, sizeof(*more));
-		if (more == NULL)
-			return err_nomem(e);
-		all->list = more;
-		all->cap = cap;
-	}
-	all->list[all->count++] = (struct relative){.pid = st->pid, .ppid = st->ppid,
-	    .pgrp = st->pgrp, .start_ticks = st->start_ticks, .kin = KIN_UNKNOWN};
-	return 0;
-}
-
-static int
-compare_relatives(const void *a, const void *b)
-{
-	const struct relative *x = a, *y = b;
-
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
-
-static int
-compare_ancestors(const void *a, const void *b)
-{
-	const struct ancestor *x = a, *y = b;
-
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
-
-static struct relative *
-find_relative(const struct family *all, pid_t pid)
-{
-	const struct relative key = {.pid = pid};
-
-	if (all->count == 0)
-		return NULL;
-	return bsearch(&key, all->list, all->count, sizeof(*all->list), compare_relatives);
-}
-
-static const struct ancestor *
-find_ancestor(const struct family *all, pid_t pid)
-{
-	const struct ancestor key = {.pid = pid};
-
-	if (all->nancestors == 0)
-		return NULL;
-	return bsearch(&key, all->ancestors, all->nancestors, sizeof(*all->ancestors), compare_ancestors);
-}
-
-/* Zombies too: one whose first thread alone has ended may have children. */
-static int
-list_everybody(struct family *all, struct err *e)
-{
-	DIR *dir = open_proc(e);
-	struct proc_stat st;
-	int result = 0;
-	pid_t pid;
-
-	if (dir == NULL)
-		return -1;
-	while ((pid = next_pid(dir)) > 0 && result == 0)
-		if (proc_stat_read(pid, &st, NULL) == 0)
-			result = add_relative(all, &st, e);
-	if (pid < 0)
-		result = err_sys(e, ERR_IO, errno, "/proc");
-	closedir(dir);
-	if (all->count > 0)
-		qsort(all->list, all->count, sizeof(*all->list), compare_relatives);
-	return result;
-}
-
-/* Goes up from r to somebody who is known, then gives the answer to all on the way. */
-static void
-settle_kin(const struct family *all, struct relative *r)
-{
-	const struct ancestor *found = NULL;
-	struct relative *at = r;
-	enum kin answer = KIN_NO;
-	size_t of = 0;
-
-	while (at != NULL && at->kin == KIN_UNKNOWN) {
-		at->kin = KIN_OPEN;
-		if ((found = find_ancestor(all, at->ppid)) != NULL)
-			break;
-		at = find_relative(all, at->ppid);
-	}
-	if (found != NULL || (at != NULL && at->kin == KIN_YES)) {
-		answer = KIN_YES;
-		of = found != NULL ? found->index : at->of;
-	}
-	/* KIN_OPEN met again: numbers passed on while we looked closed a ring; nobody in it counts. */
-	for (at = r; at != NULL && at->kin == KIN_OPEN; at = find_relative(all, at->ppid)) {
-		at->kin = answer;
-		at->of = of;
-	}
-}
-
-static bool
-is_relative(const void *arg, const struct proc_stat *st)
-{
-	const struct relative *r = arg;
-
-	return st->start_ticks == r->start_ticks;
-}
-
-int
-proc_each_descendant(pid_t ancestor, proc_each *each, void *arg, struct err *e)
-{
-	struct ancestor only = {.pid = ancestor};
-	struct family all = {.ancestors = &only, .nancestors = 1};
-	bool end = false;
-	int count = 0;
-	size_t i;
-
-	if (list_everybody(&all, e) != 0)
-		count = -1;
-	for (i = 0; count >= 0 && i < all.count && !end; i++) {
-		settle_kin(&all, &all.list[i]);
-		if (all.list[i].kin == KIN_YES)
-			count += visit(all.list[i].pid, is_relative, &all.list[i], each, arg, &end);
-	}
-	free(all.list);
-	return count;
-}
-
-/* ---- By leaders ---- */
-
-/* Those that are there, as themselves. */
-static int
-list_leaders(struct family *all, const struct proc_id *leaders, size_t n, struct err *e)
-{
-	const struct relative *r;
-	size_t i;
-
-	all->ancestors = calloc(n > 0 ? n : 1, sizeof(*all->ancestors));
-	if (all->ancestors == NULL)
-		return err_nomem(e);
-	for (i = 0; i < n; i++) {
-		r = find_relative(all, leaders[i].pid);
-		if (r != NULL && r->start_ticks == leaders[i].start_ticks)
-			all->ancestors[all->nancestors++] = (struct ancestor){r->pid, i};
-	}
-	qsort(all->ancestors, all->nancestors, sizeof(*all->ancestors), compare_ancestors);
-	return 0;
-}
-
-struct of_leader {
-	proc_of_leader *each;
-	void *arg;
-	size_t leader;
-};
-
-static int
-visit_of_leader(void *arg, const struct proc_stat *st, int pidfd)
-{
-	const struct of_leader *v = arg;
-
-	return v->each(v->arg, v->leader, st, pidfd);
-}
-
-/* A group's number is pinned by its leader, and descent may lead to another one: the group is first. */
-static bool
-belongs_to_leader(const struct family *all, struct relative *r, size_t *leader)
-{
-	const struct ancestor *group = find_ancestor(all, r->pgrp);
-
-	settle_kin(all, r);
-	*leader = group != NULL ? group->index : r->of;
-	return group != NULL || r->kin == KIN_YES;
-}
-
-int
-proc_each_of_leaders(const struct proc_id *leaders, size_t n, proc_of_leader *each, void *arg,
-    struct err *e)
-{
-	struct of_leader v = {.each = each, .arg = arg};
-	struct family all = {0};
-	bool end = false;
-	int count = 0;
-	size_t i;
-
-	if (list_everybody(&all, e) != 0 || list_leaders(&all, leaders, n, e) != 0)
-		count = -1;
-	for (i = 0; count >= 0 && i < all.count && !end; i++)
-		if (belongs_to_leader(&all, &all.list[i], &v.leader))
-			count += visit(all.list[i].pid, is_relative, &all.list[i], visit_of_leader, &v, &end);
-	free(all.ancestors);
-	free(all.list);
 	return count;
 }

@@ -68,6 +68,25 @@ equal "silence ends it" silence "$(stop_class silent)"
 check "another one goes on" alive "$(start_member free pid)"
 check "one of three" wait_until marked 1
 
+# The leader of each waits; what it has moved to another session works, or waits too.
+mkfifo "$T/idle" "$T/moved"
+begin "  - {id: idle, silence: 1h, run: '(setsid sh -c \"read x < $T/idle\" &); read x < $T/idle'}
+  - {id: moved, silence: 1h, run: '(setsid sh -c \"echo \\$\\$ > $T/moved.pid; until [ -e $GO ]; do :; done; echo > $T/moved\" &); read x < $T/moved'}
+" idle moved
+wait_until [ -s "$T/moved.pid" ]
+used() { stat_field "$(cat "$T/moved.pid")" 12; }
+has_worked() { [ "$(used)" -gt "$before" ]; }
+works_and_passes() {
+	before=$(used)
+	wait_until has_worked && they_pass_until "$@"
+}
+wait_until works_and_passes has_exit idle
+equal "all of one are silent" silence "$(stop_class idle)"
+check "one that works elsewhere goes on" alive "$(start_member moved pid)"
+check "nobody ended it" test ! -e "$(ops)/moved.1/stopped.json"
+touch "$GO"
+check "and ends by itself" wait_until has_exit moved
+
 begin "  - {id: deaf, timeout: 1h, grace: 10m, run: 'trap \"\" TERM; touch $T/deaf; $wait_go'}
   - {id: plain, timeout: 90m, run: 'while :; do sleep 0.05; done'}
 " deaf plain

@@ -405,6 +405,37 @@ test_walk__of_many_leaders(void **state)
 	end_child(&apart);
 }
 
+/* By its session, its group, its descendants and its marks. */
+static void
+test_walk__of_an_operation(void **state)
+{
+	char *marked[] = {(char[]){"FLOWSUP_RUN_ID=run"}, (char[]){"FLOWSUP_OP_ID=op"},
+	    (char[]){"FLOWSUP_ATTEMPT=2"}, NULL};
+	char *other[] = {(char[]){"FLOWSUP_RUN_ID=run"}, (char[]){"FLOWSUP_OP_ID=op"},
+	    (char[]){"FLOWSUP_ATTEMPT=1"}, NULL};
+	struct proc_child leader = start("sessions", NULL, NULL), away = start("sessions", NULL, marked),
+			  before = start("pause", NULL, other);
+	struct proc_operation of;
+	struct err e = {0};
+
+	(void)state;
+	wait_for_count(count_descendants, &leader, FAMILY);
+	wait_for_count(count_descendants, &away, FAMILY);
+	proc_operation_init(&of, leader.id, "run", "op", 2);
+	assert_int_equal(proc_each_of_operation(&of, count_one, NULL, &e), 2 * (FAMILY + 1));
+	/* Another process has its number: what was there before it bears its marks by chance. */
+	of.leader.start_ticks = UINT64_MAX;
+	assert_int_equal(proc_each_of_operation(&of, count_one, NULL, &e), 0);
+	/* It has gone: only what bears the marks is left. */
+	of.leader = (struct proc_id){.pid = 1, .start_ticks = leader.id.start_ticks};
+	assert_int_equal(proc_each_of_operation(&of, kill_one, NULL, &e), FAMILY + 1);
+	assert_int_equal(waitpid(away.id.pid, NULL, 0), away.id.pid);
+	fd_close(&away.pidfd);
+	assert_int_equal(proc_each_descendant(leader.id.pid, kill_one, NULL, &e), FAMILY);
+	end_child(&leader);
+	end_child(&before);
+}
+
 static void
 test_walk__descendants_without_memory(void **state)
 {
@@ -599,6 +630,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_walk__groups_that_are_never_signalled),
     TEST(test_walk__descendants_in_other_sessions),
     TEST(test_walk__of_many_leaders),
+    TEST(test_walk__of_an_operation),
     TEST(test_walk__descendants_without_memory),
     TEST(test_walk__marks_in_the_environment),
     TEST(test_walk__descent_from_a_marked_one),

@@ -362,10 +362,17 @@ test_hygiene__silence(void **state)
 {
 	struct run_fixture *r = *state;
 
-	begin(r, "name: t\nconcurrency: 5\ndefaults: {grace: 200ms}\nplan:\n"
+	begin(r, "name: t\nconcurrency: 9\ndefaults: {grace: 200ms}\nplan:\n"
 		 "  - {id: quiet, silence: 300ms, run: 'sleep 1000'}\n"
 		 "  - {id: talks, silence: 2s, run: 'until test -e go; do echo x; done'}\n"
 		 "  - {id: works, silence: 2s, run: 'until test -e go; do :; done'}\n"
+		 "  - {id: group, silence: 2s, run: 'timeout 600 sh -c \"until test -e go; do :; done\"'}\n"
+		 "  - {id: apart, silence: 2s, run: 'mkfifo apart; (setsid sh -c \"until test -e go; do :; "
+		 "done; echo > apart\" &); read x < apart'}\n"
+		 "  - {id: below, silence: 2s, run: 'mkfifo below; (setsid sh -c \"env -i setsid -w sh -c "
+		 "\\\"until test -e go; do :; done; echo > below\\\"\" &); read x < below'}\n"
+		 "  - {id: idle, silence: 2s, run: 'mkfifo idle; (setsid sh -c \"read x < idle\" &); timeout "
+		 "600 sh -c \"read x < idle\"'}\n"
 		 "  - {id: told, silence: {after: 1s, do: notify}, run: 'mkfifo told; read x < told'}\n"
 		 "  - {id: last, silence: {after: 3s, do: notify}, run: 'mkfifo last; read x < last'}\n"
 		 "  - {id: free, needs: [{op: quiet, on: failure}], run: 'until test -e go; do "
@@ -376,6 +383,11 @@ test_hygiene__silence(void **state)
 	run_assert_failure(r, "quiet", "silence", "300ms");
 	run_assert_entry(r, "talks", "completed");
 	run_assert_entry(r, "works", "completed");
+	/* What moved to another group or session, also without its marks, is the operation's all the same. */
+	run_assert_entry(r, "group", "completed");
+	run_assert_entry(r, "apart", "completed");
+	run_assert_entry(r, "below", "completed");
+	run_assert_failure(r, "idle", "silence", "2s");
 	run_assert_entry(r, "told", "completed");
 	assert_int_equal(run_count_events(r, "NodeSilent", "told"), 1);
 }
