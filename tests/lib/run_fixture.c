@@ -474,3 +474,18 @@ run_control(struct run_fixture *r, const char *verb, const char *payload)
 	}
 	return x.result;
 }
+
+int
+run_setup(void **state)
+{
+	*state = calloc(1, sizeof(struct run_fixture));
+	return *state == NULL;
+}
+
+int
+run_teardown(void **state)
+{
+	run_clear(*state);
+	free(*state);
+	return 0;
+}

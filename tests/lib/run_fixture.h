@@ -42,6 +42,9 @@ void run_whole(struct run_fixture *r, const char *flow_yaml, enum run_status sta
     const char *reason_code);
 /* Ends what is left of the worker by its pid, removes everything. Harmless on a zeroed struct. */
 void run_clear(struct run_fixture *r);
+/* For cmocka: *state is a fixture, empty, and cleared and freed. */
+int run_setup(void **state);
+int run_teardown(void **state);
 
 /* Waits for a file below the run's directory, or for `text` in it. */
 void run_wait_file(struct run_fixture *r, const char *name);

@@ -76,6 +76,17 @@ test_wait_for(bool (*condition)(void *), void *arg)
 	return true;
 }
 
+struct json *
+test_json(const char *text)
+{
+	struct json *v = NULL;
+	struct err e = {0};
+
+	if (text != NULL && json_parse(slice_of(text), NULL, &v, NULL, &e) != 0)
+		fail_msg("%s: %s", text, e.msg);
+	return v;
+}
+
 int
 test_count_fds(void)
 {

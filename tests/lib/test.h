@@ -15,6 +15,7 @@
 
 #include "flowsup/buf.h"
 #include "flowsup/err.h"
+#include "flowsup/json.h"
 
 /* main() of a program that runs `tests` (an array of struct CMUnitTest) and speaks TAP. */
 #define TEST_MAIN(name, tests)                                                                     \
@@ -39,6 +40,9 @@ char *test_file_read(int dirfd, const char *name);
 
 /* Waits until the condition holds, for a minute at most: true, or false when it never did. */
 bool test_wait_for(bool (*condition)(void *), void *arg);
+
+/* The value of a JSON text, which is asserted to be one; NULL for NULL. */
+struct json *test_json(const char *text);
 
 /* How many descriptors are open: equal before and after, nothing has leaked. */
 int test_count_fds(void);

@@ -238,16 +238,10 @@ one_supervisor() { supervisors | count; }
 equal_soon "below one supervisor" 1 one_supervisor
 
 # ---- A database that somebody keeps for himself ----
-if [ -x /usr/bin/python3 ]; then
+if command -v sqlite3 >/dev/null; then
 	ended=$("$FLOWSUP" start -- false) other=$("$FLOWSUP" start -- false)
 	"$FLOWSUP" wait "$ended" "$other" >/dev/null 2>&1
-	/usr/bin/python3 -c 'import os, sqlite3, sys, time
-db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
-db.execute("BEGIN IMMEDIATE"); open(sys.argv[2], "w").close()
-while not os.path.exists(sys.argv[3]): time.sleep(0.01)
-db.execute("ROLLBACK")' "$FLOWSUP_HOME/state.db" "$T/locked" "$T/unlock" &
-	locker=$!
-	wait_until test -e "$T/locked"
+	hold_database
 	before=$(ls "$FLOWSUP_HOME/runs")
 	op=$(json "$("$FLOWSUP" show "$other" --json | grep -o '"ops":.*')" id)
 	pids=()
@@ -264,8 +258,7 @@ db.execute("ROLLBACK")' "$FLOWSUP_HOME/state.db" "$T/locked" "$T/unlock" &
 		matches "it says that there is no run" "nothing was started: .* is busy" "$(cat "$T/err.$verb")"
 	done
 	equal "no directory is left" "$before" "$(ls "$FLOWSUP_HOME/runs")"
-	: >"$T/unlock"
-	wait $locker
+	release_database
 else
 	skip "python3 is not installed"
 fi

@@ -53,10 +53,6 @@ grep -oE 'text [0-9]+\.' "$FLOWSUP_HOME/runs/$id/ops/b.1.out" >"$T/got"
 check "the operation got every text, in that order, once" cmp "$T/sent" "$T/got"
 
 # ---- A busy database ----
-hold() { # the only writer, until it is told to let go
-	(printf 'BEGIN IMMEDIATE;\n.shell touch "%s/held"\n.shell until test -e "%s/let-go"; do sleep 0.02; done\nROLLBACK;\n' "$T" "$T") |
-		sqlite3 "$FLOWSUP_HOME/state.db" >/dev/null 2>&1
-}
 if ! command -v sqlite3 >/dev/null; then
 	skip "sqlite3 is not installed"
 	plan
@@ -69,13 +65,10 @@ Y
 )
 check "it runs" wait_until worker_is_ready "$id"
 ended() { grep -c '"event":"CheckpointSaved"' "$FLOWSUP_HOME/runs/$id/events.jsonl"; }
-hold &
-holder=$!
-wait_until test -e "$T/held"
+hold_database
 all_ended() { [ "$(ended)" = 20 ]; }
 check "operations go on ending while the database is busy" wait_until all_ended
-touch "$T/let-go"
-wait "$holder"
+release_database
 check "the end is recorded" wait_until status_is "$id" completed
 
 plan

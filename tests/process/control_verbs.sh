@@ -105,18 +105,11 @@ kill -CONT "$(worker_pid "$id")"
 "$FLOWSUP" ctl resume "$id" --wait=30s 2>/dev/null
 
 # A database that is busy for longer than the wait.
-/usr/bin/python3 -c 'import os, sqlite3, sys, time
-db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
-db.execute("BEGIN IMMEDIATE"); open(sys.argv[2], "w").close()
-while not os.path.exists(sys.argv[3]): time.sleep(0.01)
-db.execute("ROLLBACK")' "$FLOWSUP_HOME/state.db" "$T/locked" "$T/unlock" &
-locker=$!
-wait_until test -e "$T/locked"
+hold_database
 timeout 9 "$FLOWSUP" pause "$id" --wait=200ms 2>"$T/err"
 equal "a wait that is shorter than a busy database is no longer for it" 5 $?
 matches "nothing was queued, which is said" "nothing was queued for run $id: .* is busy" "$(cat "$T/err")"
-: >"$T/unlock"
-wait $locker
+release_database
 
 # ---- Operations that are none ----
 refused "approve: no such operation" 2 "run $id has no operation \"gatde\"" "$FLOWSUP" approve "$id" gatde

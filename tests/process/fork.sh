@@ -1,12 +1,8 @@
 #!/usr/bin/env bash
 # fork: a new run that reuses what an earlier one did before some operation; the earlier one stays.
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
 
-mkdir "$T/w"
-cd "$T/w" || exit 1
-times() { grep -cx "$1" count; }
-has_line() { grep -qx "$1" count 2>/dev/null; }
-is_crashed() { status_is "$1" crashed; }
 files() { find "$FLOWSUP_HOME/runs/$1" -type f -o -type l | sort | xargs cksum; }
 forked() { "$FLOWSUP" fork "$run" --wait "$@" 2>"$T/err"; }
 

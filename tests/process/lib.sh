@@ -192,6 +192,18 @@ worker_pid() {
 worker_is_ready() { "$FLOWSUP" supervisor status --json | grep -qE "\"$1\":\{\"pid\":[1-9][0-9]*,\"state\":\"ready\""; }
 # sql STATEMENT: others may be writing, or just open or close the database.
 sql() { sqlite3 -cmd '.timeout 60000' "$FLOWSUP_HOME/state.db" "$1"; }
+# hold_database: nobody else writes to the database, until release_database.
+hold_database() {
+	rm -f "$T/held" "$T/let-go"
+	printf 'BEGIN IMMEDIATE;\n.shell touch "%s/held"\n.shell until test -e "%s/let-go"; do sleep 0.02; done\nROLLBACK;\n' "$T" "$T" |
+		sqlite3 -bail -cmd '.timeout 60000' "$FLOWSUP_HOME/state.db" >/dev/null 2>&1 &
+	HOLDER=$!
+	wait_until test -e "$T/held"
+}
+release_database() {
+	: >"$T/let-go"
+	wait "$HOLDER"
+}
 logged() { grep -qE -- "$1" "$FLOWSUP_HOME/supervisor.log"; }
 
 # power_loss RUN: of a crashed run, as if the machine had been started anew: nothing of it runs, and

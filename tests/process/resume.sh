@@ -1,20 +1,8 @@
 #!/usr/bin/env bash
 # resume after a worker's death: what was saved is replayed, the rest runs, and what would not be
 # faithful is refused.
-. "$(dirname "$0")/lib.sh"
-
-mkdir "$T/w"
-cd "$T/w" || exit 1
-has_line() { grep -qx "$1" count 2>/dev/null; }
-times() { grep -cx "$1" count; }
-is_crashed() { status_is "$1" crashed; }
-# crash RUN: kills its worker and waits until that is known.
-crash() {
-	local pid
-	pid=$(worker_pid "$1")
-	kill -KILL "$pid"
-	wait_until is_crashed "$1"
-}
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
 
 cat >flow.json <<-END
 	{"name": "flow", "plan": [
@@ -38,7 +26,7 @@ waiter=$!
 wait_until [ -s "$T/live" ]
 
 # ---- After a death ----
-crash "$run"
+lose_worker "$run"
 wait "$waiter"
 equal "with --wait a live run is followed, and its outcome counts" 137 $?
 left=$(cat pid)
@@ -122,7 +110,7 @@ cat >once.json <<-END
 END
 run=$("$FLOWSUP" start once.json)
 wait_until has_line pay
-crash "$run"
+lose_worker "$run"
 power_loss "$run"
 out=$("$FLOWSUP" resume "$run" 2>&1)
 equal "what must not be repeated is not" 4 $?

@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # resume: what may have become of an artifact, a response, a run's directory; each is named with its
 # operation, its reason and the command that lifts it.
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
 
-mkdir "$T/w"
-cd "$T/w" || exit 1
-times() { grep -cx "$1" count; }
 cat >f.json <<-'END'
 	{"name": "f", "plan": [
 	 {"id": "one", "artifacts": ["d/x"], "run": "echo one >>count; mkdir -p \"$FLOWSUP_ARTIFACTS/d\"; echo some data >\"$FLOWSUP_ARTIFACTS/d/x\"; head -c 1200000 /dev/zero | tr '\\0' a"},

@@ -1,17 +1,9 @@
 #!/usr/bin/env bash
 # resume when the document has changed since: what was recorded holds and the difference is told; with
 # --rerun-changed operations run as they are defined now, and what needs them runs again.
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
 
-mkdir "$T/w"
-cd "$T/w" || exit 1
-times() { grep -cx "$1" count; }
-has_line() { grep -qx "$1" count 2>/dev/null; }
-is_crashed() { status_is "$1" crashed; }
-crash() {
-	kill -KILL "$(worker_pid "$1")"
-	wait_until is_crashed "$1"
-}
 # start_failing FILE: a run of it, that fails; its id is in $run.
 start_failing() {
 	rm -f count
@@ -149,7 +141,7 @@ cat >slow.json <<-END
 END
 run=$("$FLOWSUP" start slow.json)
 wait_until has_line slow
-crash "$run"
+lose_worker "$run"
 sed -i -e 's/echo [^;]*>pid; echo slow .*done/echo quick >>count/' slow.json
 left=$(cat pid)
 check "an operation outlives its worker" alive "$left"

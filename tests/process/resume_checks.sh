@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
 # The table of checks of a resume, with checkpoints of both versions: every failure is listed at once, by
 # number, operation, reason and command, and each flag lifts its own check and no other.
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
 
-mkdir "$T/w"
-cd "$T/w" || exit 1
-has_line() { grep -qx "$1" count 2>/dev/null; }
-is_crashed() { status_is "$1" crashed; }
 settled() { [ "$(run_fact "$run" "done")" = 3 ]; }
 checks() { # JSON: numbers of the failures
 	grep -oE '"check":[0-9]+' <<<"$1" | cut -d: -f2 | sort -n | paste -sd' '

@@ -1,21 +1,10 @@
 #!/usr/bin/env bash
 # resume of checkpoints of versions 2 and 1, of runs here and of directories that came from elsewhere:
 # migrated into the new run with every member, the source untouched, or refused.
-# shellcheck source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
 
-mkdir "$T/w"
-cd "$T/w" || exit 1
-has_line() { grep -qx "$1" count 2>/dev/null; }
-times() { grep -cx "$1" count; }
-is_crashed() { status_is "$1" crashed; }
-crash() {
-	kill -KILL "$(worker_pid "$1")"
-	wait_until is_crashed "$1"
-	power_loss "$1"
-}
 silent() { "$@" >"$T/out" 2>&1; }
-dir_of() { echo "$FLOWSUP_HOME/runs/$1"; }
 sums() { find "$1" -type f | sort | xargs cksum; }
 # state RUN EXPRESSION: of the exported checkpoint, in Perl, with the state in $s.
 state() {

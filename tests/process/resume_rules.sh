@@ -1,20 +1,8 @@
 #!/usr/bin/env bash
 # resume: every reason at once with the command that lifts it, what each flag costs, many resumes of
 # one run, all that crashed, runs without a checkpoint, reports on torn ones.
-# shellcheck source=lib.sh
-. "$(dirname "$0")/lib.sh"
-
-mkdir "$T/w"
-cd "$T/w" || exit 1
-has_line() { grep -qx "$1" count 2>/dev/null; }
-times() { grep -cx "$1" count; }
-is_crashed() { status_is "$1" crashed; }
-lose_worker() {
-	kill -KILL "$(worker_pid "$1")"
-	wait_until is_crashed "$1"
-}
-crash() { lose_worker "$1" && power_loss "$1"; }
-dir_of() { echo "$FLOWSUP_HOME/runs/$1"; }
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
 
 # ---- Every reason, each with its command, and the command for all ----
 

@@ -1,15 +1,8 @@
 #!/usr/bin/env bash
 # resume: which run is meant, and each reason for which there is nothing to resume, with its own words.
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
 
-mkdir "$T/w"
-cd "$T/w" || exit 1
-has_line() { grep -qx "$1" count 2>/dev/null; }
-is_crashed() { status_is "$1" crashed; }
-crash() {
-	kill -KILL "$(worker_pid "$1")"
-	wait_until is_crashed "$1"
-}
 # refused NAME STATUS TEXT TYPE OPERAND...: what a resume says to people, and to programs.
 refused() {
 	local name=$1 status=$2 text=$3 type=$4 out
@@ -73,7 +66,7 @@ equal "whose gate is opened by a control" "0 paused" "$? $(json "$out" nothing)"
 matches "which is said" "alive and paused: resume queued for it" "$(cat "$T/err")"
 is_running() { status_is "$run" running; }
 check "so that it goes on" wait_until is_running
-crash "$run"
+lose_worker "$run"
 python3 - "$FLOWSUP_HOME/runs/$run/worker.lock" "$T/held" "$T/release" <<-'END' &
 	import fcntl, os, struct, sys, time
 	fd = os.open(sys.argv[1], os.O_RDWR)

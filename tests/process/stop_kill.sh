@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # stop and kill: live, crashed, ended runs; nothing of a killed run is left.
-. "$(dirname "$0")/lib.sh"
-
-mkdir "$T/w"
-cd "$T/w" || exit 1
-is_crashed() { status_is "$1" crashed; }
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
 
 cat >flow.json <<-END
 	{"name": "flow", "plan": [

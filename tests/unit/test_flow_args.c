@@ -20,17 +20,6 @@ read_flow(const char *document)
 	return f;
 }
 
-static struct json *
-parse(const char *given)
-{
-	struct json *v = NULL;
-	struct err e = {0};
-
-	if (given != NULL)
-		assert_works(json_parse(slice_of(given), NULL, &v, NULL, &e), e);
-	return v;
-}
-
 static const struct {
 	const char *given;
 	const char *values; /* NULL: refused */
@@ -62,7 +51,7 @@ test_flow_args__values(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		e = (struct err){0};
-		given = parse(cases[i].given);
+		given = test_json(cases[i].given);
 		if (cases[i].values == NULL) {
 			assert_fails(flow_arguments(f, given, &values, &e), ERR_USAGE, e);
 			assert_string_equal(e.msg, cases[i].says);
@@ -87,7 +76,7 @@ test_flow_args__are_kept(void **state)
 	static const char *const ids[] = {"00000000000000000000000000000000"};
 	struct flow_overrides o = {.max_ops = -1, .prompt = "now", .playbook = "book"};
 	struct flow *f = read_flow(text), *g = NULL;
-	struct json *given = parse("{\"n\":\"7\"}"), *values = NULL, *kept;
+	struct json *given = test_json("{\"n\":\"7\"}"), *values = NULL, *kept;
 	struct err e = {0};
 	int64_t n = 0;
 

@@ -17,17 +17,6 @@ static const char text[] =
     "{\"id\":\"all\",\"run\":\"x\",\"needs\":[{\"op\":\"each\",\"on\":\"always\"}]}"
     "]}";
 
-static struct json *
-parse(const char *json)
-{
-	struct json *v;
-	struct err e = {0};
-
-	if (json_parse(slice_of(json), NULL, &v, NULL, &e) != 0)
-		fail_msg("%s: %s", json, e.msg);
-	return v;
-}
-
 /* A flow with its plan as a checkpoint has it: node ids are "n-<id>". */
 static struct flow *
 begin(size_t room, struct json **plan)
@@ -53,7 +42,7 @@ begin(size_t room, struct json **plan)
 static struct json *
 entry(const char *id, const char *parent, const char *more)
 {
-	struct json *base, *rest = parse(more);
+	struct json *base, *rest = test_json(more);
 	struct json_iter it = json_iterate(rest);
 	const struct json *v;
 	struct slice name;
@@ -270,7 +259,7 @@ make_state(struct json *plan, bool backwards)
 		k = backwards ? n - 1 - i : i;
 		list = json_append(list, entry(ids[k][0], ids[k][1], ids[k][2]));
 	}
-	s = json_set(s, "ops", parse("{\"each\":{\"agent_id\":\"each\",\"status\":\"completed\",\"response\":null}}"));
+	s = json_set(s, "ops", test_json("{\"each\":{\"agent_id\":\"each\",\"status\":\"completed\",\"response\":null}}"));
 	return json_set(s, "spawned", list);
 }
 
@@ -365,7 +354,7 @@ static void
 test_flow_grow__authority(void **state)
 {
 	struct flow_env env[] = {{"A", "x", false}, {"B", "y", false}};
-	struct json *args = parse("[\"-x\"]"), *equal = parse("[\"-x\"]"), *other = parse("[\"-y\"]");
+	struct json *args = test_json("[\"-x\"]"), *equal = test_json("[\"-x\"]"), *other = test_json("[\"-y\"]");
 	struct flow_role low = {.name = "low", .args = args, .env = env, .nenv = 1, .escalate_to = "high"};
 	struct flow_role high = {.name = "high", .args = equal, .env = env, .nenv = 1};
 	struct err e = {0};

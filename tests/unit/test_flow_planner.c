@@ -20,16 +20,6 @@ read_flow(const char *document)
 	return f;
 }
 
-static struct json *
-parse(const char *text)
-{
-	struct json *v = NULL;
-	struct err e = {0};
-
-	assert_works(json_parse(slice_of(text), NULL, &v, NULL, &e), e);
-	return v;
-}
-
 static const struct {
 	const char *answer, *says; /* NULL: accepted */
 } answers[] = {
@@ -74,7 +64,7 @@ test_flow_planner__answers(void **state)
 	assert_true(f->unplanned);
 	for (i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		e = (struct err){0};
-		answer = parse(answers[i].answer);
+		answer = test_json(answers[i].answer);
 		r = flow_plan_accept(f, &search, answer, &plan, &left_out, &e);
 		if (answers[i].says == NULL) {
 			assert_works(r, e);
@@ -95,7 +85,7 @@ static void
 test_flow_planner__model_commands(void **state)
 {
 	struct flow *f = read_flow("{" ROLES "\"model_commands\":true," PLANNER "}");
-	struct json *answer = parse("[{\"id\":\"a\",\"run\":\"x\",\"env\":{\"A\":\"b\"},\"cwd\":\"/\"},"
+	struct json *answer = test_json("[{\"id\":\"a\",\"run\":\"x\",\"env\":{\"A\":\"b\"},\"cwd\":\"/\"},"
 				    "{\"id\":\"b\",\"assignee\":\"s\",\"instruction\":\"x\"}]");
 	struct json *plan;
 	size_t left_out;
@@ -170,7 +160,7 @@ test_flow_planner__the_flow(void **state)
 	static const char *const ids[] = {"0", "1", "2", "3"};
 	struct flow *f = read_flow("{" ROLES PLANNER
 	    ",\"synthesis\":{\"assignee\":\"w\",\"instruction\":\"sum {{prompt}}\"}}"), *g = NULL, *h = NULL;
-	struct json *plan = parse("[{\"id\":\"a.b\",\"assignee\":\"w\",\"instruction\":\"x\"},"
+	struct json *plan = test_json("[{\"id\":\"a.b\",\"assignee\":\"w\",\"instruction\":\"x\"},"
 				  "{\"id\":\"a-b\",\"assignee\":\"w\",\"instruction\":\"x\"}]"), *kept;
 	struct err e = {0};
 
@@ -199,7 +189,7 @@ test_flow_planner__from_an_early_checkpoint(void **state)
 	static const char *const ids[] = {"0"};
 	struct flow *f = read_flow("{" ROLES PLANNER
 	    ",\"synthesis\":{\"assignee\":\"w\",\"instruction\":\"sum\"}}"), *g = NULL, *h = NULL;
-	struct json *plan = parse("[{\"id\":\"a.b\",\"assignee\":\"w\",\"instruction\":\"x\"},"
+	struct json *plan = test_json("[{\"id\":\"a.b\",\"assignee\":\"w\",\"instruction\":\"x\"},"
 				  "{\"id\":\"a-b\",\"assignee\":\"w\",\"instruction\":\"x\"}]"), *kept;
 	struct err e = {0};
 

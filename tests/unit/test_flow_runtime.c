@@ -3,18 +3,6 @@
 
 #include "flowsup/flow.h"
 
-static struct json *
-parse(const char *text)
-{
-	struct json *v = NULL;
-	struct err e = {0};
-
-	if (text == NULL)
-		return NULL;
-	assert_works(json_parse(slice_of(text), NULL, &v, NULL, &e), e);
-	return v;
-}
-
 /* ---- Edges ---- */
 
 static const struct {
@@ -85,8 +73,8 @@ test_flow_edge__conditions(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
-		value = parse(conditions[i].value);
-		response = parse(conditions[i].response);
+		value = test_json(conditions[i].value);
+		response = test_json(conditions[i].response);
 		edge = (struct flow_edge){0, FLOW_ON_SUCCESS, (uint8_t)conditions[i].when,
 		    conditions[i].pointer, value};
 		assert_works(flow_edge_holds(&edge, FLOW_COMPLETED, response, &holds, &e), e);
@@ -130,7 +118,7 @@ test_flow_retry__applies(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(retries) / sizeof(retries[0]); i++) {
-		on = parse(retries[i].on);
+		on = test_json(retries[i].on);
 		r.on = on;
 		assert_int_equal(flow_retry_applies(&r, retries[i].failure, retries[i].code,
 				     retries[i].attempts), retries[i].applies);

@@ -116,20 +116,10 @@ read_schema(const char *schema, const char *response, struct flow **out, struct 
 	return r;
 }
 
-static struct json *
-parse(const char *text)
-{
-	struct json *v = NULL;
-	struct err e = {0};
-
-	assert_works(json_parse(slice_of(text), NULL, &v, NULL, &e), e);
-	return v;
-}
-
 static void
 ask(const char *schema, const char *kind, const char *value, const char *why)
 {
-	struct json *v = parse(value);
+	struct json *v = test_json(value);
 	struct err e = {0};
 	struct flow *f;
 	int r;
@@ -294,7 +284,7 @@ test_flow_schema__questions_are_bounded(void **state)
 	(void)state;
 	repeat(&b, "[", 500);
 	repeat(&b, "]", 500);
-	v = parse(buf_text(&b));
+	v = test_json(buf_text(&b));
 	assert_works(read_schema(schema, "json", &f, &e), e);
 	assert_fails(flow_schema_fits(f->ops[0].how, v, &e), ERR_LIMIT, e);
 	flow_free(f);
@@ -316,7 +306,7 @@ test_flow_schema__many_items(void **state)
 	for (i = 0; i < 100000; i++)
 		buf_printf(&b, "{\"id\":%d},", i);
 	buf_puts(&b, "{\"id\":5}]");
-	v = parse(buf_text(&b));
+	v = test_json(buf_text(&b));
 	assert_works(read_schema("{\"uniqueItems\":true}", "json", &f, &e), e);
 	assert_fails(flow_schema_fits(f->ops[0].how, v, &e), ERR_DOCUMENT, e);
 	flow_free(f);

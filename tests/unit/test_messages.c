@@ -4,20 +4,10 @@
 #include "flowsup/json.h"
 #include "worker/changes.h"
 
-static struct json *
-parse(const char *text)
-{
-	struct json *v = NULL;
-	struct err e = {0};
-
-	assert_works(json_parse(slice_of(text), NULL, &v, NULL, &e), e);
-	return v;
-}
-
 static void
 assert_same(const struct json *have, const char *wanted)
 {
-	struct json *w = parse(wanted);
+	struct json *w = test_json(wanted);
 	struct buf text = {0};
 
 	json_write(&text, have);
@@ -86,14 +76,14 @@ static const struct {
 static void
 test_changes__table(void **state)
 {
-	struct json *context = parse(CONTEXT), *change, *out;
+	struct json *context = test_json(CONTEXT), *change, *out;
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		struct err e = {0};
 
-		change = parse(changes[i].change);
+		change = test_json(changes[i].change);
 		if (changes[i].result == NULL) {
 			if (change_apply(context, change, &out, &e) == 0)
 				print_message("# accepted: %s\n", changes[i].change);
@@ -113,11 +103,11 @@ test_changes__table(void **state)
 static void
 test_changes__all_or_none(void **state)
 {
-	struct json *context = parse("{\"n\":0}"), *list, *out = NULL;
+	struct json *context = test_json("{\"n\":0}"), *list, *out = NULL;
 	struct err e = {0};
 
 	(void)state;
-	list = parse("[{\"op\":\"append\",\"pointer\":\"/l\",\"value\":1},"
+	list = test_json("[{\"op\":\"append\",\"pointer\":\"/l\",\"value\":1},"
 		     "{\"op\":\"append\",\"pointer\":\"/l\",\"value\":2},"
 		     "{\"op\":\"remove\",\"pointer\":\"/n\"}]");
 	assert_works(changes_apply(context, list, &out, &e), e);
@@ -125,7 +115,7 @@ test_changes__all_or_none(void **state)
 	json_unref(out);
 	json_unref(list);
 	out = NULL;
-	list = parse("[{\"op\":\"set\",\"pointer\":\"/l\",\"value\":1},"
+	list = test_json("[{\"op\":\"set\",\"pointer\":\"/l\",\"value\":1},"
 		     "{\"op\":\"append\",\"pointer\":\"/l\",\"value\":2}]");
 	assert_fails(changes_apply(context, list, &out, &e), ERR_REFUSED, e);
 	assert_non_null(strstr(e.msg, "change 2"));
@@ -157,7 +147,7 @@ test_changes__of_a_response(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(responses) / sizeof(responses[0]); i++) {
-		struct json *v = parse(responses[i].response);
+		struct json *v = test_json(responses[i].response);
 
 		assert_int_equal(changes_of_response(v) != NULL, responses[i].asks);
 		json_unref(v);
@@ -168,7 +158,7 @@ test_changes__of_a_response(void **state)
 static void
 test_context__operations_do_not_see_what_is_kept(void **state)
 {
-	struct json *context = parse(CONTEXT), *seen = context_public(context);
+	struct json *context = test_json(CONTEXT), *seen = context_public(context);
 
 	(void)state;
 	assert_same(seen, "{\"a\":1,\"list\":[1,2],\"deep\":{\"x\":{}}}");

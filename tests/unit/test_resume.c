@@ -106,16 +106,6 @@ struct made {
 	struct resume_input in;
 };
 
-static struct json *
-parse(const char *text)
-{
-	struct json *v = NULL;
-	struct err e = {0};
-
-	assert_works(json_parse(slice_of(text), NULL, &v, NULL, &e), e);
-	return v;
-}
-
 static struct resume_flags
 flags_of(unsigned bits)
 {
@@ -143,9 +133,9 @@ make(struct made *m, const char *plan, const char *ops, const char *log, const c
 	    "{\"session_id\":\"s\",\"prompt\":\"\",\"plan\":[%s],\"config\":{\"name\":\"t\"},"
 	    "\"flow_context\":{},\"ops\":{%s},\"spawned\":[]}",
 	    plan, ops);
-	m->state = parse(buf_text(&text));
+	m->state = test_json(buf_text(&text));
 	buf_clear(&text);
-	m->facts = parse(facts);
+	m->facts = test_json(facts);
 	assert_works(flow_from_state(m->state, &m->flow, &e), e);
 	m->report.format = 3;
 	m->in = (struct resume_input){.state = m->state,
@@ -491,7 +481,7 @@ carry_again(struct made *m, const char *state)
 {
 	make(m, CHAIN, "", "", "{}", 0);
 	json_unref(m->state);
-	m->in.state = m->state = parse(state);
+	m->in.state = m->state = test_json(state);
 	return carry_of(m);
 }
 
@@ -531,7 +521,7 @@ test_resume__digest_of_a_moved_response(void **state)
 	static const char response[] =
 	    "{\"file\":\"ops/a.1.out\",\"size\":3,\"digest\":\"blake2b:00\"}";
 	char digest[CKPT_DIGEST_TEXT];
-	struct json *value = parse(response), *first, *second;
+	struct json *value = test_json(response), *first, *second;
 	struct buf text = {0};
 	struct err e = {0};
 	struct made m;
@@ -667,7 +657,7 @@ test_resume__again_by_request(void **state)
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		print_message("# %s\n", rows[i].name);
 		make(&m, rows[i].plan, rows[i].ops, rows[i].log, "{}", rows[i].flags);
-		m.in.again = again = parse(rows[i].again);
+		m.in.again = again = test_json(rows[i].again);
 		assert_works(resume_examine(&m.in, &p, &e), e);
 		actions_of(&p, actions);
 		checks_of(&p, checks);

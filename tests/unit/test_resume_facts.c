@@ -7,16 +7,6 @@
 
 #include "supervisor/resume.h"
 
-static struct json *
-parse(const char *text)
-{
-	struct json *v = NULL;
-	struct err e = {0};
-
-	assert_works(json_parse(slice_of(text), NULL, &v, NULL, &e), e);
-	return v;
-}
-
 static const struct json *
 fact(const struct json *facts, const char *op, const char *name)
 {
@@ -69,7 +59,7 @@ test_resume_facts__of_operations(void **state)
 	assert_works(ckpt_digest_file(fd, digest, &size, &e), e);
 	close(fd);
 	buf_printf(&full, STATE_TEXT, digest, digest, digest, digest);
-	value = parse(buf_text(&full));
+	value = test_json(buf_text(&full));
 	buf_clear(&full);
 
 	assert_works(resume_facts(dir.fd, value, &facts, &problem, &e), e);
@@ -128,7 +118,7 @@ test_resume_facts__marks_of_what_has_no_outcome(void **state)
 	assert_int_equal(mkdirat(dir.fd, "ops/b.1", 0700), 0);
 	test_file_write(dir.fd, "ops/b.1/started", "started\n");
 	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-		value = parse(states[i].state);
+		value = test_json(states[i].state);
 		assert_works(resume_facts(dir.fd, json_type(value) == JSON_NULL ? NULL : value, &facts,
 				 &problem, &e), e);
 		if (json_is_true(fact(facts, "b", "started")) != states[i].looked)

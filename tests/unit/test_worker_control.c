@@ -14,21 +14,6 @@
 
 #define HEAD "name: t\nconcurrency: 1\ndefaults: {grace: 300ms}\nplan:\n"
 
-static int
-setup(void **state)
-{
-	*state = calloc(1, sizeof(struct run_fixture));
-	return *state == NULL;
-}
-
-static int
-teardown(void **state)
-{
-	run_clear(*state);
-	free(*state);
-	return 0;
-}
-
 static void
 begin(struct run_fixture *r, const char *yaml)
 {
@@ -447,7 +432,7 @@ test_report__of_a_killed_worker(void **state)
 	fd_close(&fd);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, run_setup, run_teardown)
 static const struct CMUnitTest tests[] = {
     T(test_control__pause_and_resume),
     T(test_control__the_gate_is_looked_at_after_the_slot),

@@ -10,21 +10,6 @@
 #define HEAD "name: t\nconcurrency: 2\ndefaults: {grace: 300ms}\nplan:\n"
 #define WAITS(file) "until test -e " file "; do sleep 0.01; done"
 
-static int
-setup(void **state)
-{
-	*state = calloc(1, sizeof(struct run_fixture));
-	return *state == NULL;
-}
-
-static int
-teardown(void **state)
-{
-	run_clear(*state);
-	free(*state);
-	return 0;
-}
-
 /* The token of an operation's attempt stands in its start line. */
 static void
 token_of(struct run_fixture *r, const char *op, char to[64])
@@ -177,7 +162,7 @@ test_emit__peers_that_misbehave(void **state)
 	assert_int_equal(run_count_events(r, "NodeProgress", "a"), 1);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, run_setup, run_teardown)
 
 static const struct CMUnitTest tests[] = {
     T(test_emit__tokens),

@@ -27,14 +27,6 @@ setup(void **state)
 	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	run_clear(*state);
-	free(*state);
-	return 0;
-}
-
 static void
 begin(struct run_fixture *r, const char *yaml)
 {
@@ -413,7 +405,7 @@ test_hygiene__sigterm_leaves_operations_running(void **state)
 	assert_int_equal(kill(-pid, SIGKILL), 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, run_teardown)
 static const struct CMUnitTest tests[] = {
     T(test_hygiene__three_descriptors_and_no_more),
     T(test_hygiene__standard_input_is_at_its_end),

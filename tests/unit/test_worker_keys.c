@@ -10,21 +10,6 @@
 
 #define HEAD "name: t\nconcurrency: 4\nplan:\n"
 
-static int
-teardown(void **state)
-{
-	run_clear(*state);
-	free(*state);
-	return 0;
-}
-
-static int
-setup(void **state)
-{
-	*state = calloc(1, sizeof(struct run_fixture));
-	return *state == NULL;
-}
-
 static void
 completes(struct run_fixture *r, const char *yaml)
 {
@@ -525,7 +510,7 @@ test_worker__the_run_s_deadline(void **state)
 	assert_int_equal(run_count_events(r, "DeadlineClosed", NULL), 1);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, run_setup, run_teardown)
 static const struct CMUnitTest tests[] = {
     T(test_worker__runs_and_hands_responses_on),
     T(test_worker__environment),

@@ -11,21 +11,6 @@ enum { PEAK_KIB = 128 << 10 };
 enum { PEAK_KIB = 8 << 10 };
 #endif
 
-static int
-setup(void **state)
-{
-	*state = calloc(1, sizeof(struct run_fixture));
-	return *state == NULL;
-}
-
-static int
-teardown(void **state)
-{
-	run_clear(*state);
-	free(*state);
-	return 0;
-}
-
 static void
 completes(struct run_fixture *r, const char *yaml)
 {
@@ -111,7 +96,7 @@ test_output__binary(void **state)
 	run_assert_response(r, "sum", "1313719201 256\n");
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, run_setup, run_teardown)
 static const struct CMUnitTest tests[] = {
     T(test_output__three_hundred_megabytes),
     T(test_output__a_hole_of_a_gigabyte),
