@@ -84,14 +84,17 @@ next_id(struct worker *w, uint32_t parent, char to[FLOW_MAX_ID + 1], struct err 
 }
 
 static int
-check_caps(const struct worker *w, uint32_t emitter, const struct wish *wish, struct err *e)
+check_caps(const struct worker *w, uint32_t emitter, const struct wish *wish, enum wish_reject *why,
+    struct err *e)
 {
+	*why = WISH_BUILDER_ERROR; /* what the document does not allow */
 	if (wish->retry && flow_chain_length(w->flow, emitter) >= w->flow->escalate_max)
 		return err_set(e, ERR_REFUSED, "%s had %u further tries; escalate_max is %u",
 		    w->flow->ops[flow_stands_for(w->flow, emitter)].id,
 		    flow_chain_length(w->flow, emitter), w->flow->escalate_max);
 	if (reactive_left(w, false) > 0)
 		return 0;
+	*why = WISH_MAX_SPAWN;
 	return err_set(e, ERR_REFUSED, "no more than %zu operations may be added",
 	    w->reactive->cap);
 }
@@ -121,10 +124,8 @@ add_wish(const struct attempt_run *a, const struct wish *wish, const struct json
 	    .role = wish->role, .reason = wish->reason, .retry = wish->retry,
 	    .independent = wish->independent, .attempt = a->number, .asked = asked};
 
-	*why = WISH_MAX_SPAWN;
-	if (check_caps(w, emitter, wish, e) != 0)
+	if (check_caps(w, emitter, wish, why, e) != 0)
 		return -1;
-	*why = WISH_BUILDER_ERROR;
 	n.parent = wish->retry ? flow_final(w->flow, emitter) : emitter;
 	if (next_id(w, n.parent, id, e) != 0)
 		return -1;

@@ -50,12 +50,16 @@ check "also as mermaid" grep -q '\[\["work.s1<br>' <("$FLOWSUP" show "$RUN" --gr
 GOOD=nobody
 run_flow < <(flow 'escalate_max: 1')
 equal "escalate_max bounds the tries" "failed 1 1" "$(run_status "$RUN") $(spawned 'len(s)') $(events SpawnRejected)"
+equal "that is not allowed, which is no matter of how many may be added" "{'builder_error': 1} builder_error" \
+	"$(shown 'd["growth"]["rejected"]') $(grep SpawnRejected "$FLOWSUP_HOME/runs/$RUN/events.jsonl" | grep -oE '"reason":"[^"]*"' | cut -d'"' -f4)"
+matches "show names it" "rejected: 1 builder_error" "$("$FLOWSUP" show "$RUN")"
 equal "the last try decides what runs" "skipped completed" "$(shown 'op["after"]["state"] + " " + op["never"]["state"]')"
 check "its failure is the run's" grep -q 'operation work.s1 failed' <("$FLOWSUP" show "$RUN")
 run_flow < <(flow 'escalate_max: 0')
 equal "none at all" "failed 0" "$(run_status "$RUN") $(spawned 'len(s)')"
 run_flow --max-ops 7 < <(flow '')
 equal "they count for max_ops" "failed 1" "$(run_status "$RUN") $(spawned 'len(s)')"
+matches "which is another reason" "rejected: 1 max_spawn_exceeded" "$("$FLOWSUP" show "$RUN")"
 
 # ---- Asked for ----
 run_flow <<Y
