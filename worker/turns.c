@@ -33,6 +33,7 @@ struct turns {
 	bool open;	/* it has ended, and whether another one follows is not decided */
 	bool looking, looked;
 	unsigned taken; /* messages for the next turn */
+	bool full;	/* the next one does not go with them: it and all behind it are for a later turn */
 	unsigned failed_looks;
 	int64_t used_ns; /* of the time limit */
 	struct outcome last;
@@ -129,16 +130,20 @@ turns_taking(const struct worker *w)
 	return t != NULL && t->open && t->total.saved && has_time(w) && !admission_over(w);
 }
 
-bool
-turns_hold(const struct worker *w, const struct json *payload)
+static bool
+is_for_others(const struct worker *w, const struct json *payload)
 {
 	const struct json *to = json_get(payload, "to");
-	const struct op *op = &w->ops[AGENT_OP];
 
-	if (w->turns == NULL || op_is_settled(op) || turns_taking(w) ||
-	    (to != NULL && !slice_is(json_text(to), w->flow->ops[AGENT_OP].id)))
-		return false;
-	return has_begun(w->turns) || w->turns->command != NULL || !messages_can_reach(op);
+	return to != NULL && !slice_is(json_text(to), w->flow->ops[AGENT_OP].id);
+}
+
+static bool
+takes_a_word(const struct worker *w)
+{
+	const struct provider *p = agents_provider(w, AGENT_OP);
+
+	return w->turns->command != NULL || (p != NULL && p->prompt == PROVIDER_ARGUMENT);
 }
 
 /* The kernel takes a word only up to a size, and this one grows with every message. */
@@ -148,7 +153,7 @@ check_size(const struct worker *w, const struct json *text, struct err *e)
 	struct buf block = {0};
 	int rc;
 
-	if (w->turns->command == NULL)
+	if (!takes_a_word(w))
 		return 0;
 	turns_instruction(w, AGENT_OP, &block);
 	rc = buf_ok(&block, e);
@@ -159,13 +164,36 @@ check_size(const struct worker *w, const struct json *text, struct err *e)
 	return rc;
 }
 
+/* One that would fit alone, and not with those that came before it. */
+static bool
+is_full_for(const struct worker *w, const struct json *payload)
+{
+	struct turns *t = w->turns;
+	struct err e = {0};
+
+	if (!t->full && t->taken > 0)
+		t->full = check_size(w, json_get(payload, "text"), &e) != 0 && e.code == ERR_LIMIT;
+	return t->full;
+}
+
+bool
+turns_hold(const struct worker *w, const struct json *payload)
+{
+	const struct op *op = &w->ops[AGENT_OP];
+
+	if (w->turns == NULL || op_is_settled(op) || is_for_others(w, payload))
+		return false;
+	if (turns_taking(w))
+		return is_full_for(w, payload);
+	return has_begun(w->turns) || w->turns->command != NULL || !messages_can_reach(op);
+}
+
 int
 turns_append(struct worker *w, const struct json *payload, double ts, struct err *e)
 {
 	const struct json *have = flow_context_kept(w, CONTEXT_MESSAGES);
-	const struct json *to = json_get(payload, "to");
 
-	if (to != NULL && !slice_is(json_text(to), w->flow->ops[AGENT_OP].id))
+	if (is_for_others(w, payload))
 		return err_set(e, ERR_NOTFOUND, "there is no such operation");
 	if (check_size(w, json_get(payload, "text"), e) != 0)
 		return -1;
@@ -329,7 +357,7 @@ turns_keep_open(struct attempt_run *a, struct outcome *o)
 	}
 	take_outcome(t, o);
 	t->open = true;
-	t->total.saved = t->looked = t->looking = false;
+	t->total.saved = t->looked = t->looking = t->full = false;
 	t->taken = t->failed_looks = 0;
 	tell_turn(w, a);
 	return true;

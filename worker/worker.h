@@ -420,7 +420,8 @@ void messages_tell_unrendered(struct worker *w);
  */
 int turns_init(struct worker *w, struct err *e);
 void turns_clear(struct worker *w);
-/* Whether a message stays unclaimed for now: its place is the end of the turn. */
+/* Whether a message stays unclaimed for now: its place is the end of the turn, or of one after it where
+ * the next one's instruction has no room for it. */
 bool turns_hold(const struct worker *w, const struct json *payload);
 /* A turn has ended, and messages are taken for the next one. */
 bool turns_taking(const struct worker *w);

@@ -162,6 +162,22 @@ equal "its first turn is the command, in a conversation that is known" "slow sev
 matches "the second turn goes on in it" "turns: slow seven \{sid\}\|\[OPERATOR STEER\]\|" "$(cat "$(run_dir)/ops/claude.2.out")"
 matches "what is too long for a word is rejected, and why" "^rejected:error:.*would be longer" "$(row 'xxxxxxxx')"
 
+# Three that fit two by two: the third is for the turn after, and what is behind it does not overtake it.
+rm -f "$AGENT"/go "$AGENT"/slow-*
+RUN=$("$FLOWSUP" start -- claude -p 'slow long' --output-format stream-json)
+wait_until in_turn
+for letter in p q r; do
+	{ printf '%s: ' $letter; head -c 60000 /dev/zero | tr '\0' $letter; } | "$FLOWSUP" msg "$RUN" - 2>/dev/null
+done
+"$FLOWSUP" msg "$RUN" 'short one' 2>/dev/null
+: >"$AGENT/go"
+check "it ends" wait_until ended
+equal "well" completed "$(run_status "$RUN")"
+equal "none is rejected" "applied applied applied applied" "$(row 'ppppp') $(row 'qqqqq') $(row 'rrrrr') $(row 'short one')"
+matches "in two further turns" '"turns":3' "$(entry claude)"
+marks() { grep -oE '"text":"[a-z]+[: ]|"turn":[0-9]+' "$(run_dir)/checkpoint.json" | sed -E 's/"text":"|"turn"//; s/[: ]$//' | tr -d '\n' ; }
+equal "two in the first, the third and what came behind it in the second" "p:2q:2r:3short:3" "$(marks)"
+
 # Its worker dies in either turn, and the process goes on: the next worker knows the conversation.
 for killed in 1 2; do
 	rm -f "$AGENT"/go "$AGENT"/slow-* "$AGENT"/go2
