@@ -13,6 +13,7 @@
 #include "view.h"
 
 enum { LOOK_MS = 50 };
+#define NOT_WAITING "rejected:not-waiting" /* a verdict that nothing waits for */
 
 /* ---- Sending one ---- */
 
@@ -81,9 +82,11 @@ tell_outcome(struct cli *c, const char *id, struct standing *at, struct err *e)
 		    render_member(at->control, "run"));
 		return err_hint(e, "flowsup ctl resolve %.8s --as abandoned   # or: --as applied", id);
 	}
-	if (strncmp(result, "applied", strlen("applied")) != 0)
-		return err_set(e, ERR_REFUSED, "control %.8s: %s", id,
-		    result[0] != '\0' ? result : at->state);
+	if (strncmp(result, "applied", strlen("applied")) != 0) {
+		err_set(e, ERR_REFUSED, "control %.8s: %s", id, result[0] != '\0' ? result : at->state);
+		return strncmp(result, NOT_WAITING, strlen(NOT_WAITING)) == 0
+		    ? err_hint(e, "flowsup waiting   # what waits now, and the commands that answer") : -1;
+	}
 	if (!c->json)
 		cli_note("control %.8s: %s", id, result);
 	return 0;

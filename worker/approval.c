@@ -115,6 +115,24 @@ approval_find_waiting(const struct worker *w, const struct json *payload)
 	return (uint32_t)i;
 }
 
+const char *
+approval_why_not(const struct worker *w, const char *id)
+{
+	size_t i = id != NULL ? flow_find(w->flow, id) : SIZE_MAX;
+
+	if (i == SIZE_MAX)
+		return "is not in the run";
+	if (!w->flow->ops[i].how->gate_approve)
+		return "has no gate";
+	if (approval_verdict(w, (uint32_t)i) != NULL)
+		return "has its verdict already";
+	if (op_is_settled(&w->ops[i]))
+		return w->ops[i].state == OP_SKIPPED ? "was skipped" : "has ended";
+	if (admission_over(w))
+		return "is not started any more";
+	return "does not wait yet; \"flowsup waiting\" lists it when it does, then try again";
+}
+
 int
 approval_record(struct worker *w, uint32_t i, bool approved, const struct json *payload,
     struct err *e)

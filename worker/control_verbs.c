@@ -106,16 +106,25 @@ is_plain(const struct json *text)
 	return text == NULL || json_cstr_of(text) != NULL;
 }
 
+/* What is with the operation that was named; id NULL: none was. */
+static void
+reject(struct worker *w, struct control_row *r, const char *word, const char *id, const char *why)
+{
+	char result[CONTROL_RESULT_TEXT];
+
+	if (id != NULL && why != NULL)
+		snprintf(result, sizeof(result), "rejected:%s: %.*s %s", word, NAME_MOST, id, why);
+	else
+		snprintf(result, sizeof(result), "rejected:%s", word);
+	control_stamp(w, r, result, false);
+}
+
 static void
 reject_message(struct worker *w, struct control_row *r)
 {
 	const struct json *to = json_get(r->payload, "to");
-	const char *why = messages_why_not(w, to);
-	char result[CONTROL_RESULT_TEXT];
 
-	snprintf(result, sizeof(result), "rejected:no-pending-ops%s%.*s%s%s", why != NULL ? ": " : "",
-	    NAME_MOST, why != NULL ? json_cstr_of(to) : "", why != NULL ? " " : "", why != NULL ? why : "");
-	control_stamp(w, r, result, false);
+	reject(w, r, "no-pending-ops", to != NULL ? json_cstr_of(to) : NULL, messages_why_not(w, to));
 }
 
 static void
@@ -149,11 +158,12 @@ take_message(struct worker *w, struct control_row *r)
 static void
 take_verdict(struct worker *w, struct control_row *r)
 {
+	const char *id = json_cstr_of(json_get(r->payload, "op"));
 	struct err e = {0};
 
 	r->op = approval_find_waiting(w, r->payload);
 	if (r->op == OP_NO_INDEX)
-		control_stamp(w, r, "rejected:not-waiting", false);
+		reject(w, r, "not-waiting", id, approval_why_not(w, id));
 	else if (approval_record(w, r->op, strcmp(r->verb, "approve") == 0, r->payload, &e) != 0)
 		stamp_error(w, r, &e);
 	else

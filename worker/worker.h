@@ -460,6 +460,8 @@ const struct json *approval_verdict(const struct worker *w, uint32_t i); /* or N
 bool approval_pass(struct worker *w, uint32_t i);
 /* The operation that a verdict is for, if it waits for one; else OP_NO_INDEX. */
 uint32_t approval_find_waiting(const struct worker *w, const struct json *payload);
+/* Why the operation of this id (or NULL) takes no verdict: what follows its name. */
+const char *approval_why_not(const struct worker *w, const char *id);
 /* Puts the verdict into the context; the caller commits it and calls approval_landed. */
 int approval_record(struct worker *w, uint32_t i, bool approved, const struct json *payload,
     struct err *e);

@@ -64,12 +64,12 @@ applied|msg $id first
 applied|ctl msg $id only-for-second --to second
 rejected:no-pending-ops: a has started|msg $id x --to a
 rejected:no-pending-ops: plain takes no messages|msg $id x --to plain
-rejected:not-waiting|approve $id a
-rejected:not-waiting|deny $id last
+rejected:not-waiting: a has no gate|approve $id a
+rejected:not-waiting: last has no gate|deny $id last
 applied|approve $id gated --note fine
-rejected:not-waiting|deny $id gated
+rejected:not-waiting: gated has its verdict already|deny $id gated
 applied|ctl deny $id refused --note $NOTE
-rejected:not-waiting|ctl approve $id refused
+rejected:not-waiting: refused has its verdict already|ctl approve $id refused
 C
 matches "show says what became of one, each word once" "message rejected, [^:]* ago: no-pending-ops" \
 	"$("$FLOWSUP" show "$id")"
@@ -118,6 +118,22 @@ refused "deny: no such operation" 2 "has no operation \"gatde\"" "$FLOWSUP" deny
 refused "msg: no such operation" 2 "has no operation \"secnd\"" "$FLOWSUP" msg "$id" x --to secnd
 matches "the nearest is told for messages" "hint: flowsup msg $id --to second TEXT$" \
 	"$("$FLOWSUP" msg "$id" x --to secnd 2>&1)"
+
+# ---- A gate that is not reached yet ----
+e=$("$FLOWSUP" start - <<'Y'
+plan: [{id: before, gate: approve, run: 'true'}, {id: later, gate: approve, needs: [before], run: 'true'}]
+Y
+)
+check "the first gate waits" wait_until has_event "$e" NodeWaiting before
+refused "a verdict for the gate behind it is rejected, and says when to try again" 4 \
+	'rejected:not-waiting: later does not wait yet; "flowsup waiting" lists it when it does, then try again' \
+	"$FLOWSUP" approve "$e" later --wait
+matches "with the command that says what waits" "hint: flowsup waiting " "$(cat "$T/err")"
+"$FLOWSUP" approve "$e" before --wait 2>/dev/null
+check "then it waits" wait_until eval '"$FLOWSUP" waiting --json | grep -q "\"command\":\"flowsup approve $e later\""'
+"$FLOWSUP" approve "$e" later --wait 2>/dev/null
+equal "and takes the verdict" 0 $?
+check "the run completes" wait_until status_is "$e" completed
 
 # ---- The items of a foreach ----
 e=$("$FLOWSUP" start - <<'Y'
