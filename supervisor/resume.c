@@ -88,9 +88,8 @@ add_line(struct examining *x, struct attempt_line *line)
 	}
 }
 
-/* Member `name` of the line that the latest attempt's end wrote, or NULL. */
-static const struct json *
-end_member(struct examining *x, size_t i, const char *name)
+const struct json *
+resume_end_member(struct examining *x, size_t i, const char *name)
 {
 	const struct json *line = NULL;
 
@@ -365,19 +364,19 @@ static bool
 waits_for_retry(struct examining *x, size_t i)
 {
 	const struct history *h = &x->history[i];
-	const char *class = json_cstr_of(end_member(x, i, "class"));
+	const char *class = json_cstr_of(resume_end_member(x, i, "class"));
 	int64_t code = 0;
 
 	if (class == NULL || strcmp(class, "completed") == 0 || strcmp(class, "cancelled") == 0)
 		return false;
-	json_int64(end_member(x, i, "code"), &code);
+	json_int64(resume_end_member(x, i, "code"), &code);
 	return flow_retry_applies(&x->in->flow->ops[i].how->retry, class, (int)code, h->attempts);
 }
 
 static const char *
 why_run_again(struct examining *x, size_t i)
 {
-	const char *class = json_cstr_of(end_member(x, i, "class"));
+	const char *class = json_cstr_of(resume_end_member(x, i, "class"));
 
 	if (class == NULL && resume_fact(x, i, "survivor") != NULL && !is_survivor(x, i))
 		return "was ended by a stop";
@@ -555,6 +554,7 @@ decide_one(struct examining *x, size_t i)
 	    x->plan->rows[i].action == RESUME_RUN && needs_rerun(x, i) != SIZE_MAX);
 	resume_check_environment(x, i);
 	resume_check_conversation(x, i);
+	resume_check_turn(x, i);
 	resume_check_added(x, i);
 }
 

@@ -72,6 +72,16 @@ without_turn(struct json *entry)
 	return before;
 }
 
+/* The turn that runs again begins a new one, which is then recorded in its place. Consumes entry. */
+static struct json *
+with_lost_conversation(struct json *entry)
+{
+	const struct json *conversation = json_get(entry, "conversation");
+
+	return json_set(entry, "conversation",
+	    json_set(json_ref(conversation), CKPT_LOST, json_bool(true)));
+}
+
 static struct json *
 carried_ops(const struct resume_input *in, const struct resume_plan *p, const char *old_path)
 {
@@ -95,6 +105,8 @@ carried_ops(const struct resume_input *in, const struct resume_plan *p, const ch
 		entry = resume_carried_entry(op, row->entry, old_path);
 		if (row->action != RESUME_KEEP_FAILED && json_get(entry, "error") != NULL)
 			entry = without_turn(entry);
+		if (row->degraded)
+			entry = with_lost_conversation(entry);
 		if (entry == row->entry)
 			json_unref(entry);
 		else
@@ -137,7 +149,7 @@ with_degraded(const struct resume_input *in, const struct resume_plan *p, struct
 	size_t i;
 
 	for (i = 0; i < p->nrows; i++)
-		if (p->rows[i].degraded)
+		if (p->rows[i].degraded && p->rows[i].turn == 0)
 			names = json_append(names, json_cstr(in->flow->ops[i].id));
 	if (names != NULL && json_length(names) == 0) {
 		json_unref(names);

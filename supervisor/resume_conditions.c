@@ -3,6 +3,11 @@
 
 #include "resume_private.h"
 
+#define SESSION_LOST "session_lost" /* class of an attempt whose conversation was not to be had */
+#define DEGRADE "allow-degraded-context"
+
+static const char said_lost[] = "the last attempt to go on in it found it lost";
+
 /* ---- Environment: check 10 ---- */
 
 static bool
@@ -108,9 +113,24 @@ has_gone_on(const struct examining *x, size_t i, size_t from)
 	    slice_is(json_text(json_get(json_get(x->plan->rows[i].entry, "conversation"), "id")), id);
 }
 
+/* Its latest attempt says that it is lost; the next one would say the same. What was interrupted begins
+ * anew by itself. */
+static bool
+has_found_it_lost(struct examining *x, size_t i)
+{
+	const struct json *entry = x->plan->rows[i].entry;
+	const char *op = x->in->flow->ops[i].id;
+	const struct json *before = json_get(json_get(x->in->state, "config"), "interrupted");
+
+	if (entry != NULL)
+		return slice_is(json_text(json_get(json_get(entry, "error"), "class")), SESSION_LOST);
+	return slice_is(json_text(resume_end_member(x, i, "class")), SESSION_LOST) &&
+	    json_get(before, op) == NULL && json_get(json_get(x->in->facts, op), "interrupted") == NULL;
+}
+
 /* Why i cannot go on in the conversation in a recorded outcome; NULL: it can. */
 static const char *
-conversation_problem(const struct examining *x, size_t i, size_t from, int *check)
+conversation_problem(struct examining *x, size_t i, size_t from, int *check)
 {
 	const struct json *conversation = json_get(x->plan->rows[from].entry, "conversation");
 
@@ -125,6 +145,37 @@ conversation_problem(const struct examining *x, size_t i, size_t from, int *chec
 	return resume_fact(x, from, "conversation");
 }
 
+static void
+begin_anew_or_refuse(struct examining *x, size_t i, int check, const char *why)
+{
+	struct resume_row *row = &x->plan->rows[i];
+
+	row->degraded = x->in->flags.allow_degraded_context;
+	if (!row->degraded) {
+		resume_refuse(x, i, check, DEGRADE, why);
+		return;
+	}
+	row->lifted = DEGRADE;
+	if (row->turn == 0)
+		resume_decide(x, i, RESUME_RUN, "runs in a new conversation: %s", why);
+	else
+		resume_decide(x, i, RESUME_REPLAY, "completed; turn %lld, for messages, runs in a new conversation: %s",
+		    (long long)row->turn, why);
+}
+
+void
+resume_check_turn(struct examining *x, size_t i)
+{
+	struct buf text = {0};
+
+	if (x->plan->rows[i].turn == 0 || x->plan->rows[i].action != RESUME_REPLAY || !has_found_it_lost(x, i) ||
+	    json_is_true(json_get(json_get(x->plan->rows[i].entry, "conversation"), CKPT_LOST)))
+		return;
+	buf_printf(&text, "its conversation cannot be continued: %s", said_lost);
+	begin_anew_or_refuse(x, i, 6, buf_text(&text));
+	buf_clear(&text);
+}
+
 /* A predecessor that runs again makes a conversation anew. */
 void
 resume_check_conversation(struct examining *x, size_t i)
@@ -133,6 +184,7 @@ resume_check_conversation(struct examining *x, size_t i)
 	const char *inherit = f->ops[i].how->inherit_context, *why;
 	size_t from = inherit != NULL ? flow_find(f, inherit) : SIZE_MAX;
 	struct buf text = {0};
+	bool lost;
 	int check;
 
 	if (from == SIZE_MAX || x->plan->rows[i].action != RESUME_RUN ||
@@ -140,6 +192,11 @@ resume_check_conversation(struct examining *x, size_t i)
 		x->plan->rows[from].action != RESUME_KEEP_FAILED))
 		return;
 	why = conversation_problem(x, i, from, &check);
+	lost = why == NULL && has_found_it_lost(x, i);
+	if (lost) {
+		check = 6;
+		why = said_lost;
+	}
 	if (why == NULL && has_gone_on(x, i, from)) {
 		buf_printf(&text, "%s; the conversation of %s has gone on since, and the copy has that too",
 		    x->plan->rows[i].reason, inherit);
@@ -147,16 +204,10 @@ resume_check_conversation(struct examining *x, size_t i)
 		buf_clear(&text);
 	}
 	/* What was added forks a conversation where there is one. */
-	if (why == NULL || (check == 6 && flow_grown(f, (uint32_t)i) != NULL))
+	if (why == NULL || (check == 6 && !lost && flow_grown(f, (uint32_t)i) != NULL))
 		return;
 	buf_printf(&text, "the conversation of %s cannot be continued: %s", inherit, why);
-	x->plan->rows[i].degraded = x->in->flags.allow_degraded_context;
-	if (x->plan->rows[i].degraded)
-		x->plan->rows[i].lifted = "allow-degraded-context";
-	if (x->plan->rows[i].degraded)
-		resume_decide(x, i, RESUME_RUN, "runs in a new conversation: %s", buf_text(&text));
-	else
-		resume_refuse(x, i, check, "allow-degraded-context", buf_text(&text));
+	begin_anew_or_refuse(x, i, check, buf_text(&text));
 	buf_clear(&text);
 }
 

@@ -30,12 +30,15 @@ void resume_decide(struct examining *x, size_t i, enum resume_action action, con
     __attribute__((format(printf, 4, 5)));
 void resume_refuse(struct examining *x, size_t i, int check, const char *flag, const char *reason);
 const char *resume_fact(const struct examining *x, size_t i, const char *name); /* NULL: nothing is known */
+/* Member `name` of the line that the latest attempt's end wrote, or NULL. */
+const struct json *resume_end_member(struct examining *x, size_t i, const char *name);
 
 /* ---- resume_conditions.c: what must hold beside the outcomes ---- */
 
 void resume_check_environment(struct examining *x, size_t i);
 void resume_check_withheld(struct examining *x);
 void resume_check_conversation(struct examining *x, size_t i);
+void resume_check_turn(struct examining *x, size_t i);
 void resume_check_added(struct examining *x, size_t i);
 
 #endif

@@ -142,6 +142,8 @@ choose(struct agent *g, struct err *e)
 
 	g->start = PROVIDER_NEW;
 	g->from = g->op;
+	if (json_is_true(json_get(conversation, CKPT_LOST)))
+		return 0;
 	if (conversation == NULL)
 		conversation = agents_interrupted(g->w, g->op);
 	if (conversation == NULL) {
@@ -467,23 +469,34 @@ step(struct attempt_run *a)
 		submit_files(a);
 }
 
+/* The last answer of a conversation that is lost and was to be gone on in; NULL: there is none such. */
+static const struct json *
+lost_answer(const struct worker *w, uint32_t i)
+{
+	const char *inherit = w->flow->ops[i].how->inherit_context;
+
+	if (json_is_true(json_get(turns_conversation(w, i), CKPT_LOST)))
+		return turns_outcome(w)->response;
+	if (inherit == NULL || !agents_is_degraded(w, i))
+		return NULL;
+	return w->ops[flow_find(w->flow, inherit)].response;
+}
+
 /* What is left of a conversation that is lost: its last answer, before the instruction. */
 static int
 add_lost_context(const struct worker *w, uint32_t i, struct buf *to, struct err *e)
 {
-	const char *inherit = w->flow->ops[i].how->inherit_context;
-	const struct json *response;
+	const struct json *response = lost_answer(w, i);
 
-	if (inherit == NULL || !agents_is_degraded(w, i))
+	if (response == NULL)
 		return 0;
-	response = w->ops[flow_find(w->flow, inherit)].response;
 	buf_puts(to, "[CONTEXT]\nThe conversation before this is not available any more. Its last answer "
 		     "was:\n");
 	if (json_type(response) == JSON_STRING)
 		buf_slice(to, json_text(response));
 	else if (json_get(response, "digest") != NULL && json_cstr_of(json_get(response, "file")) != NULL)
 		buf_puts(to, json_cstr_of(json_get(response, "file")));
-	else if (response != NULL)
+	else
 		json_write(to, response);
 	buf_puts(to, "\n[/CONTEXT]\n\n");
 	return buf_ok(to, e);
@@ -493,12 +506,12 @@ add_lost_context(const struct worker *w, uint32_t i, struct buf *to, struct err 
 static int
 make_prompt(struct worker *w, uint32_t i, struct buf *to, struct err *e)
 {
+	if (add_lost_context(w, i, to, e) != 0)
+		return -1;
 	if (turns_conversation(w, i) != NULL) {
 		turns_instruction(w, i, to);
 		return buf_ok(to, e);
 	}
-	if (add_lost_context(w, i, to, e) != 0)
-		return -1;
 	agents_tell_interrupted(w, i, to);
 	return context_instruction(w, i, to, e);
 }

@@ -173,6 +173,10 @@ int ckpt_compact(const struct ckpt_options *o, struct ckpt_report *report, struc
  * copied by whoever goes on in it. */
 #define CKPT_SHARED "shared"
 
+/* A member of a conversation that is not to be had any more: true, and then whoever goes on begins a new one
+ * with its last answer. */
+#define CKPT_LOST "lost"
+
 #define CKPT_DIGEST_PREFIX "blake2b:"
 enum { CKPT_DIGEST_TEXT = sizeof(CKPT_DIGEST_PREFIX) + 128 };
 /* Over the canonical encoding of a value. */

@@ -13,4 +13,41 @@ matches "the failure says so" \
 matches "what is not for this class is not tried again" '"attempts":1' "$(entry b)"
 matches "a conversation of which no turn was acknowledged is not even tried" \
 	'"class":"session_lost","message":"ops/d: the conversation of c cannot be continued: no turn' "$(entry d)"
+
+# ---- It is not tried again in vain ----
+first=$RUN
+out=$("$FLOWSUP" resume "$first" --retry-failed 2>&1)
+equal "a resume that would try the same again is refused" 4 $?
+matches "with operation, reason, and the option that lifts it" "operation b: the conversation of a cannot be continued: the last attempt to go on in it found it lost; lifted by: flowsup resume $first --retry-failed --allow-degraded-context" "$out"
+out=$("$FLOWSUP" resume "$first" --keep-failed --dry-run 2>&1)
+equal "a failure that is kept needs none" 0 $?
+RUN=$("$FLOWSUP" resume "$first" --retry-failed --allow-degraded-context 2>"$T/said")
+check "with it the resumed run ends" wait_until ended
+matches "the operation well" '"status":"completed"' "$(entry b)"
+matches "what is lost is said" "operation b: runs in a new conversation: .*found it lost" "$(cat "$T/said")"
+matches "the result context is kept" 'was: turns: lost\|' "$(tr '\n' ' ' <"$(run_dir)/ops/b.1/instruction")"
+
+# ---- A turn for messages ----
+printf '%s\n' 'roles: {agent: {provider: claude}}' \
+	'plan: [{id: a, assignee: agent, instruction: "slow one"}]' >"$T/flow.yaml"
+in_turn() { ls "$AGENT"/slow-*; }
+# The conversation goes while the turn runs.
+sed -i 's/^slow)$/slow) rm -f "$file"/' "$BIN/claude"
+RUN=$("$FLOWSUP" start "$T/flow.yaml")
+wait_until in_turn
+"$FLOWSUP" msg "$RUN" 'do more' 2>/dev/null
+: >"$AGENT/go"
+wait_until ended
+matches "a further turn finds it lost" '"status":"failed","response":"turns: slow one.*"session_lost"' "$(entry a)"
+second=$RUN
+out=$("$FLOWSUP" resume "$second" --retry-failed 2>&1)
+equal "the turn is not tried again in vain" 4 $?
+matches "which is said" "operation a: its conversation cannot be continued: .*found it lost; lifted by: flowsup resume $second --retry-failed --allow-degraded-context" "$out"
+RUN=$("$FLOWSUP" resume "$second" --retry-failed --allow-degraded-context 2>"$T/said")
+check "with the option the run ends" wait_until ended
+equal "well" completed "$(run_status "$RUN")"
+matches "which is said before" "operation a: completed; turn 2, for messages, runs in a new conversation: .*found it lost" "$(cat "$T/said")"
+matches "with the last answer and the message" 'was: turns: slow one\| .*: do more' "$(cat "$(run_dir)"/ops/a.*/instruction | tr '\n' ' ')"
+matches "the new conversation takes the place of the old one" '"conversation":\{"provider":"claude",[^}]*"id":"[^"]*"' "$(entry a)"
+equal "which is not lost" 0 "$(entry a | grep -c '"lost"')"
 plan

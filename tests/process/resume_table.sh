@@ -73,6 +73,7 @@ for format in 2 3; do
 		o["a"]["result_digest"] = "blake2b:00"|5|a|-|its recorded response does not match its digest
 		del o["a"]["conversation"]|6|b|allow-degraded-context|the conversation of a cannot be continued: none was recorded
 		c["tentative"] = True|6|b|allow-degraded-context|the conversation of a cannot be continued: no turn of it was acknowledged
+		o["b"] = {"agent_id": "b", "status": "failed", "response": None, "error": {"class": "session_lost", "message": "none of that id"}}|6|b|allow-degraded-context|the conversation of a cannot be continued: the last attempt to go on in it found it lost
 		c["home"] = "/nowhere"|11|b|allow-degraded-context|the conversation of a cannot be continued: it is bound to '/nowhere', which is not there
 		c["cwd"] = "/nowhere"|11|b|allow-degraded-context|the conversation of a cannot be continued: it is bound to '/nowhere', which is not there
 	END
