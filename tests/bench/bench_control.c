@@ -5,112 +5,35 @@
  *
  *	bench_control [TRIES [TRIES WITHOUT SUPERVISOR]]	(100, 20)
  */
-#include "test.h"
+#include "bench_home.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "figure.h"
 #include "flowsup/clock.h"
-#include "flowsup/home.h"
-#include "flowsup/proc.h"
-#include "flowsup/store.h"
 
-extern char **environ;
-
-enum { TRIES = 100, TRIES_ALONE = 20, MOST_TRIES = 1000, OUTPUT = 4096 };
-
-struct bench {
-	struct test_dir dir;
-	struct home home;
-	struct store *store;
-	char run_id[RUN_ID_TEXT];
-	struct buf program;
-	double samples[MOST_TRIES];
-	int count;
-};
-
-/* Runs flowsup with these words; its output goes to `to` (NULL: nowhere). */
-static void
-flowsup(struct bench *b, char *const *words, char to[OUTPUT])
-{
-	posix_spawn_file_actions_t actions;
-	int pipes[2], status;
-	ssize_t n, have = 0;
-	pid_t pid;
-
-	if (pipe2(pipes, O_CLOEXEC) != 0)
-		give_up("pipe", strerror(errno));
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, pipes[1], 1);
-	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-	if (posix_spawn(&pid, buf_text(&b->program), &actions, NULL, words, environ) != 0)
-		give_up("spawn", buf_text(&b->program));
-	posix_spawn_file_actions_destroy(&actions);
-	close(pipes[1]);
-	while (to != NULL && have < OUTPUT - 1 && (n = read(pipes[0], to + have, (size_t)(OUTPUT - 1 - have))) > 0)
-		have += n;
-	if (to != NULL)
-		to[have] = '\0';
-	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		give_up(words[1], "did not succeed");
-	close(pipes[0]);
-}
+enum { TRIES = 100, TRIES_ALONE = 20 };
 
 /* ---- The run ---- */
 
-static bool
-is_running(void *arg)
-{
-	struct bench *b = arg;
-	struct session s = {0};
-	struct err e = {0};
-	bool yes;
-
-	if (session_read(b->store, b->run_id, &s, &e) != 0)
-		give_up("read", e.msg);
-	yes = s.status == STATUS_RUNNING;
-	session_clear(&s);
-	return yes;
-}
-
 static void
-begin(struct bench *b)
+begin(struct bench_home *b)
 {
 	char *start[] = {(char[]){"flowsup"}, (char[]){"start"}, (char[]){"--"}, (char[]){"sleep"},
 	    (char[]){"100000"}, NULL};
-	char out[OUTPUT];
-	struct err e = {0};
 
-	test_dir_make(&b->dir);
-	if (setenv("FLOWSUP_HOME", b->dir.path, 1) != 0 ||
-	    proc_relative_to_self("../../bin/flowsup", &b->program, &e) != 0)
-		give_up("bench_control", "cannot begin");
-	flowsup(b, start, out);
-	snprintf(b->run_id, sizeof(b->run_id), "%.*s", RUN_ID_TEXT - 1, out);
-	if (home_open(b->dir.path, false, &b->home, &e) != 0 ||
-	    store_open(&b->home, STORE_COMMAND, false, STORE_BUSY_MS, &b->store, &e) != 0)
-		give_up("open", e.msg);
-	if (!test_wait_for(is_running, b))
-		give_up("bench_control", "the run never began");
+	bench_home_make(b);
+	bench_start(b, start);
+	bench_await(b, STATUS_RUNNING);
 }
 
 static void
-end(struct bench *b)
+end(struct bench_home *b)
 {
 	char *stop[] = {(char[]){"flowsup"}, (char[]){"kill"}, b->run_id, NULL};
-	char *leave[] = {(char[]){"flowsup"}, (char[]){"supervisor"}, (char[]){"stop"}, NULL};
 
-	flowsup(b, stop, NULL);
-	flowsup(b, leave, NULL);
-	store_close(b->store);
-	home_close(&b->home);
-	buf_clear(&b->program);
-	test_dir_remove(&b->dir);
+	bench_flowsup(b, stop, NULL);
+	bench_home_remove(b);
 }
 
 /* ---- Times ---- */
@@ -130,7 +53,7 @@ keep_last(void *arg, const struct control *c)
 
 /* When the newest control was applied. */
 static double
-applied_at(struct bench *b)
+applied_at(struct bench_home *b)
 {
 	struct err e = {0};
 	double at = 0;
@@ -139,38 +62,14 @@ applied_at(struct bench *b)
 		if (control_list(b->store, b->run_id, false, keep_last, &at, &e) != 0)
 			give_up("list", e.msg);
 		if (at == 0)
-			usleep(200);
+			usleep(BENCH_POLL_US);
 	}
 	return at;
 }
 
-static void
-sample(struct bench *b, double from)
-{
-	double late = applied_at(b) - from;
-
-	if (b->count < MOST_TRIES)
-		b->samples[b->count++] = late > 0 ? late : 0;
-}
-
-static int
-compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double
-percentile(struct bench *b, int percent)
-{
-	qsort(b->samples, (size_t)b->count, sizeof(b->samples[0]), compare);
-	return 1e3 * b->samples[(b->count - 1) * percent / 100];
-}
-
 /* What one commit of the database takes here. */
 static double
-commit_ms(struct bench *b, int tries)
+commit_ms(struct bench_home *b, int tries)
 {
 	double start = seconds_of(CLOCK_MONOTONIC);
 	struct err e = {0};
@@ -183,35 +82,37 @@ commit_ms(struct bench *b, int tries)
 }
 
 static void
-with_supervisor(struct bench *b, int tries)
+with_supervisor(struct bench_home *b, int tries)
 {
 	char *pause[] = {(char[]){"flowsup"}, (char[]){"pause"}, b->run_id, NULL};
 	char *resume[] = {(char[]){"flowsup"}, (char[]){"ctl"}, (char[]){"resume"}, b->run_id,
 	    (char[]){"--wait"}, NULL};
-	double commit = commit_ms(b, tries), median;
+	double commit = commit_ms(b, tries), median, from;
+	struct samples samples = {0};
 	char beside[96];
+	int i;
 
-	for (b->count = 0; b->count < tries;) {
-		flowsup(b, pause, NULL);
-		sample(b, wall());
-		flowsup(b, resume, NULL);
+	for (i = 0; i < tries; i++) {
+		bench_flowsup(b, pause, NULL);
+		from = wall();
+		sample_add(&samples, 1e3 * (applied_at(b) - from));
+		bench_flowsup(b, resume, NULL);
 	}
-	median = percentile(b, 50);
-	snprintf(beside, sizeof(beside), "a commit %.3f ms (x%.1f), %d tries", commit, median / commit,
-	    b->count);
+	median = sample_percentile(&samples, 50);
+	snprintf(beside, sizeof(beside), "a commit %.3f ms (x%.1f), %d tries", commit, median / commit, tries);
 	figure("control.latency.median", median, "ms", "<10", beside);
-	figure("control.latency.max", percentile(b, 100), "ms", "-", "-");
+	figure("control.latency.max", sample_percentile(&samples, 100), "ms", "-", "-");
 }
 
 static void
-kill_supervisor(struct bench *b)
+kill_supervisor(struct bench_home *b)
 {
 	char *status[] = {(char[]){"flowsup"}, (char[]){"supervisor"}, (char[]){"status"},
 	    (char[]){"--json"}, NULL};
-	char out[OUTPUT], *at;
+	char out[BENCH_OUTPUT], *at;
 	int pid;
 
-	flowsup(b, status, out);
+	bench_flowsup(b, status, out);
 	at = strstr(out, "\"pid\":");
 	pid = at != NULL ? atoi(at + 6) : 0;
 	if (pid <= 1 || kill(pid, SIGKILL) != 0)
@@ -220,37 +121,35 @@ kill_supervisor(struct bench *b)
 
 /* A command would start a supervisor: the row is written as a command writes it, and that is all. */
 static void
-without_supervisor(struct bench *b, int tries)
+without_supervisor(struct bench_home *b, int tries)
 {
+	struct samples samples = {0};
 	char id[UUID_TEXT];
 	struct err e = {0};
-	double from;
+	double from, at;
 	int i;
 
 	kill_supervisor(b);
-	for (i = 0, b->count = 0; i < 2 * tries; i++) {
+	for (i = 0; i < 2 * tries; i++) {
 		if (control_insert(b->store, b->run_id, i % 2 ? "resume" : "pause", NULL, id, &e) != 0)
 			give_up("insert", e.msg);
 		from = wall();
+		at = applied_at(b);
 		if (i % 2 == 0)
-			sample(b, from);
-		else
-			(void)applied_at(b);
+			sample_add(&samples, 1e3 * (at - from));
 		/* The next one at another point between two ticks. */
 		usleep((useconds_t)(i * 137000 % 2000000));
 	}
-	figure("control.alone.median", percentile(b, 50), "ms", "-", "supervisor killed");
-	figure("control.alone.max", percentile(b, 100), "ms", "<=2100", "the tick is 2 s");
+	figure("control.alone.median", sample_percentile(&samples, 50), "ms", "-", "supervisor killed");
+	figure("control.alone.max", sample_percentile(&samples, 100), "ms", "<=2100", "the tick is 2 s");
 }
 
 int
 main(int argc, char **argv)
 {
-	int tries = argc > 1 ? atoi(argv[1]) : TRIES, alone = argc > 2 ? atoi(argv[2]) : TRIES_ALONE;
-	static struct bench b;
+	int tries = bench_tries(argc, argv, 1, TRIES), alone = bench_tries(argc, argv, 2, TRIES_ALONE);
+	struct bench_home b = {0};
 
-	if (tries < 1 || tries > MOST_TRIES || alone < 1 || alone > MOST_TRIES)
-		give_up("bench_control", "from 1 to 1000 tries");
 	begin(&b);
 	with_supervisor(&b, tries);
 	without_supervisor(&b, alone);

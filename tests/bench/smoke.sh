@@ -44,6 +44,9 @@ smoke bench_load 1
 smoke bench_json 1
 smoke bench_busy 2
 smoke bench_control 3 1
+smoke bench_start 3 1
+smoke start_peers 2
+smoke bench_death 2
 smoke spawn_rate 20 1
 smoke dags 40 1
 smoke scale_runs.sh 200 3
