@@ -200,7 +200,7 @@ on_stop(struct client *c, const struct message *m, int *passed)
 	(void)passed;
 	if (!answer(c, MSG_OK, json_object()))
 		return false;
-	c->waits = all;
+	c->waits = true; /* for what may go wrong with leaving */
 	if (all)
 		daemon_stop_all(d, json_is_true(json_get(m->body, "now")));
 	else

@@ -298,6 +298,38 @@ on_idle(void *arg)
 		daemon_leave(d, NULL);
 }
 
+/* An error of input would be taken for the end of the connection. */
+static enum err_code
+code_of_unwritten(const struct err *last)
+{
+	return last->code == ERR_NONE ? ERR_BUSY : last->code == ERR_IO ? ERR_UNCERTAIN : last->code;
+}
+
+/* What waits for room gets one more try; what still cannot be written is said to who asked us to leave. */
+static void
+write_the_rest(struct daemon *d)
+{
+	struct err why = {0};
+	unsigned ends = kept_last_try(d), changes;
+
+	jobs_wake_all(d);
+	/* What was accepted is looked at, unless the database is busy; then the row waits. */
+	while (jobs_work(d))
+		;
+	changes = jobs_undone(d);
+	if (ends + changes == 0)
+		return;
+	if (ends > 0 && changes == 0)
+		err_set(&why, ERR_UNCERTAIN, "it leaves, and how %u operation%s ended is not written down; see %s/"
+		    HOME_LOG, ends, ends == 1 ? "" : "s", d->home.path);
+	else
+		err_set(&why, code_of_unwritten(&d->jobs.last), "it leaves, and %u change%s of runs and %u end%s of "
+		    "operations are not recorded: %s", changes, changes == 1 ? "" : "s", ends, ends == 1 ? "" : "s",
+		    d->jobs.last.msg);
+	log_line(LOG_ERROR, "%s", why.msg);
+	clients_failed(d, &why);
+}
+
 /* Every worker has gone, and what is to be written about them cannot be: a full disk may stay full. */
 static void
 leave_unwritten(struct daemon *d)
@@ -307,8 +339,7 @@ leave_unwritten(struct daemon *d)
 
 	if (d->workers.count > 0 || daemon_is_quiet(d))
 		return;
-	/* An error of input would be taken for the end of the connection. */
-	err_set(&why, last->code == ERR_NONE ? ERR_BUSY : last->code == ERR_IO ? ERR_UNCERTAIN : last->code,
+	err_set(&why, code_of_unwritten(last),
 	    "it leaves, and %u change%s of runs %s not recorded, such as ends: %s", d->jobs.count,
 	    d->jobs.count == 1 ? "" : "s", d->jobs.count == 1 ? "is" : "are",
 	    last->code == ERR_NONE ? "the database is busy" : last->msg);
@@ -471,9 +502,7 @@ leaves(struct daemon *d)
 	close_door(d);
 	if (d->cause == NULL && !may_leave(d))
 		return false;
-	/* What was accepted is looked at, unless the database is busy; then the row waits. */
-	while (jobs_work(d))
-		;
+	write_the_rest(d);
 	if (d->options.only == NULL)
 		service_notify("STOPPING=1");
 	log_line(LOG_INFO, "leaves: %s", d->cause == NULL ? "idle" : d->cause);

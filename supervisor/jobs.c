@@ -119,6 +119,7 @@ static void
 failed(struct daemon *d, struct job *j, const struct err *e)
 {
 	d->jobs.last = *e;
+	j->failed = true;
 	if ((j->tries & (j->tries - 1)) == 0)
 		log_line(LOG_ERROR, "run %s: %s%s", j->run_id, e->msg,
 		    j->must ? "; it is tried again" : "");
@@ -147,6 +148,7 @@ work_on(struct daemon *d, struct job *j, struct job_list *list)
 		TAILQ_INSERT_HEAD(list, j, entry);
 		return false;
 	case JOB_LATER:
+		j->failed = false;
 		put_apart(d, j);
 		return true;
 	case JOB_FAILED:
@@ -211,4 +213,17 @@ jobs_wake_all(struct daemon *d)
 {
 	wake_due(d, INT64_MAX);
 	loop_stop_timer(&d->loop, TIMER_APART);
+}
+
+unsigned
+jobs_undone(const struct daemon *d)
+{
+	const struct job *j;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(j, &d->jobs.apart, entry)
+	{
+		n += j->failed ? 1 : 0;
+	}
+	return n;
 }

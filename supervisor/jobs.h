@@ -32,6 +32,7 @@ struct job {
 	job_fn *fn;
 	char run_id[RUN_ID_TEXT];
 	bool must; /* dropped after an error when not set */
+	bool failed;   /* its last try ended in an error */
 	unsigned tries;
 	int64_t due_ns; /* while it waits apart */
 	/* arguments of the kinds that have them */
@@ -66,5 +67,7 @@ bool jobs_work(struct daemon *d);
 void jobs_wake(void *daemon);
 /* Everything that waits apart goes back into the line now. */
 void jobs_wake_all(struct daemon *d);
+/* How many changes could not be made, after they were tried. */
+unsigned jobs_undone(const struct daemon *d);
 
 #endif

@@ -273,6 +273,36 @@ kept_write(struct kept_op *o)
 	kept_over(o);
 }
 
+static bool
+last_try(struct daemon *d, struct kept_op *o)
+{
+	if (write_end(d, o)) {
+		(void)proc_wait(o->process.fd, false, &o->end, &(struct err){0});
+		kept_over(o);
+		return true;
+	}
+	log_line(LOG_ERROR, "run %s: how operation %s ended (attempt %u: %s %d) is not written down", o->files,
+	    o->op, o->attempt, o->end.signaled ? "signal" : "status", o->end.code);
+	return false;
+}
+
+unsigned
+kept_last_try(struct daemon *d)
+{
+	struct kept_run *r, *next_run;
+	struct kept_op *o, *next;
+	unsigned n = 0;
+
+	for (r = TAILQ_FIRST(&d->kept.runs); r != NULL; r = next_run) {
+		next_run = TAILQ_NEXT(r, entry);
+		for (o = TAILQ_FIRST(&r->ops); o != NULL; o = next) {
+			next = TAILQ_NEXT(o, entry); /* r goes with its last one */
+			n += o->tries > 0 && !last_try(d, o) ? 1 : 0;
+		}
+	}
+	return n;
+}
+
 /* ---- Ends that came to us ---- */
 
 bool

@@ -38,6 +38,9 @@ bool kept_is_unwritten(const struct daemon *d, pid_t pid);
 /* The same for one that nobody knows: its end is held for a report that may come. */
 void kept_hold(struct daemon *d, struct proc_id id, const struct proc_end *end);
 void kept_due(void *daemon); /* timer */
+/* One more try for ends that could not be written down: how many still cannot, each in the log. Whoever
+ * leaves after it takes them along. */
+unsigned kept_last_try(struct daemon *d);
 
 /* For `restart`: everything as JSON, and back. */
 struct json *kept_handed(const struct daemon *d);

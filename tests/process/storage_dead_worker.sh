@@ -70,4 +70,27 @@ timeout "$LIMIT" "$FLOWSUP" resume --wait "$run" >"$T/out" 2>&1
 equal "it is resumed" 0 $?
 equal "and its operation ran once" 1 "$(grep -c . "$T/runs")"
 "$FLOWSUP" supervisor stop
+rm -f "$T/go" "$T/runs"
+
+# A supervisor that is asked to leave tries once more, and says what it takes along.
+run=$("$FLOWSUP" start -- sh -c "echo x >>'$T/runs'; until [ -e '$T/go' ]; do sleep 0.02; done")
+wait_until worker_is_ready "$run"
+wait_until [ -s "$T/runs" ]
+op=$(sed -nE 's/.*"kind":"start".*"pid":([0-9]+).*/\1/p' "$FLOWSUP_HOME/runs/$run/attempts.log")
+worker=$(worker_pid "$run")
+kill -KILL "$worker"
+wait_until gone "$worker"
+wait_until known
+pid=$(supervisor_pid)
+fill
+touch "$T/go"
+wait_until gone "$op"
+fill
+kept() { [ ! -e "$FLOWSUP_HOME/runs/$run/ops/sh.1/exit.json" ]; }
+check "it has ended without a record" kept
+timeout "$LIMIT" "$FLOWSUP" supervisor stop >"$T/out" 2>"$T/err"
+equal "a stop that could not write what it kept fails" 74 $?
+matches "and says what" "it leaves, and .*end" "$(cat "$T/err")"
+check "it has left all the same" gone "$pid"
+room
 plan
