@@ -29,10 +29,15 @@
 	"((SELECT COUNT(*) FROM sessions u WHERE " IS_LIVE("u") " AND u.queue = " q " AND "        \
 	"(u.status <> 'queued' OR u.restarts_done > 0)) + "                                        \
 	"(SELECT COUNT(*) FROM sessions u WHERE " IS_RESTARTING("u") " AND u.queue = " q "))"
-/* The oldest run of another job, created before `at`, that goes on with this key. */
-#define UNIQUE_BLOCKER(key, origin, at)                                                            \
+/*
+ * The oldest run of another job that goes on with this key, before a run with `restarts` made at `at`.
+ * What has left the queue is before everybody; of those in it an automatic resume is, whose job has
+ * its key already however late its row came.
+ */
+#define UNIQUE_BLOCKER(key, origin, restarts, at)                                                  \
 	"SELECT b.run_id FROM sessions b WHERE b.unique_key = " key " AND b.origin <> " origin     \
-	" AND b.created_at < " at " AND (" IS_LIVE("b") " OR " IS_RESTARTING("b") ") "             \
+	" AND (" IS_LIVE("b") " OR " IS_RESTARTING("b") ") AND (b.status <> 'queued' OR "          \
+	"(b.restarts_done = 0, b.created_at) < (" restarts " = 0, " at ")) "                       \
 	"ORDER BY b.created_at LIMIT 1"
 
 #define CONTROL_COLUMNS "id, verb, payload, created_at, claimed_at, applied_at, result"
@@ -145,7 +150,7 @@
 		      " AND s.reason_code <> 'run.queued.environment') "                           \
 		      "OR EXISTS(SELECT 1 FROM sessions s WHERE " IS_RESTARTING("s") ") "          \
 		      "OR EXISTS(SELECT 1 FROM notices WHERE claimed_at IS NULL)")                 \
-	X(Q_UNIQUE, UNIQUE_BLOCKER("?1", "?2", "?3"))                                              \
+	X(Q_UNIQUE, UNIQUE_BLOCKER("?1", "?2", "?3", "?4"))                                              \
 	X(Q_QUEUE_SET, "INSERT INTO queues(name, slots) VALUES(?1, ?2) "                           \
 		       "ON CONFLICT(name) DO UPDATE SET slots = ?2")                               \
 	X(Q_QUEUES, "SELECT n.name, COALESCE(q.slots, 0), " SLOTS_USED("n.name") ", "              \
@@ -164,7 +169,8 @@
 	    "SELECT s.run_id, s.queue, s.reason_code, s.restarts_done FROM sessions s WHERE "      \
 	    IS_LIVE("s") " AND s.status = 'queued' AND s.reason_code <> 'run.queued.environment' " \
 	    "AND (s.unique_key IS NULL OR s.reason_code = 'run.queued.new' OR NOT EXISTS("         \
-	    UNIQUE_BLOCKER("s.unique_key", "s.origin", "s.created_at") ")) ORDER BY s.created_at") \
+	    UNIQUE_BLOCKER("s.unique_key", "s.origin", "s.restarts_done", "s.created_at")          \
+	    ")) ORDER BY s.created_at")                                                            \
 	X(Q_NOTICE_ADD, "INSERT INTO notices(session_id, event, at) SELECT id, ?2, ?3 "            \
 			"FROM sessions WHERE run_id = ?1 AND (notify = 'all' "                     \
 			"OR (notify = 'problems' AND ?4)) ON CONFLICT DO NOTHING")                 \

@@ -96,17 +96,24 @@ store_has_work(struct store *s, bool *any, struct err *e)
 
 /* ---- Keys ---- */
 
+/* A run that wants to go on with a key. */
+struct claimant {
+	const char *key, *origin;
+	int64_t restarts_done;
+	double created_at;
+};
+
 /* 1: found, 0: nobody goes on with this key. */
 static int
-find_blocker(struct store *s, const char *key, const char *origin, double at, char run_id[RUN_ID_TEXT],
-    struct err *e)
+find_blocker(struct store *s, const struct claimant *c, char run_id[RUN_ID_TEXT], struct err *e)
 {
 	sqlite3_stmt *q = store_statement(s, Q_UNIQUE, e);
 	int rc;
 
 	if (q == NULL)
 		return -1;
-	if (!bind_text(q, 1, key) || !bind_text(q, 2, origin) || !bind_real(q, 3, at))
+	if (!bind_text(q, 1, c->key) || !bind_text(q, 2, c->origin) ||
+	    !bind_int(q, 3, c->restarts_done) || !bind_real(q, 4, c->created_at))
 		return err_nomem(e);
 	rc = store_step(s, q, e);
 	if (rc != 1)
@@ -120,12 +127,13 @@ int
 unique_check(struct store *s, const struct session_new *n, const char *origin, double now,
     struct err *e)
 {
+	const struct claimant c = {n->unique_key, origin, n->restarts_done, now};
 	char blocker[RUN_ID_TEXT] = "";
 	int rc = 0;
 
 	/* A resume goes on with a job that has its key already; it waits when it must. */
 	if (n->unique_key != NULL)
-		rc = find_blocker(s, n->unique_key, origin, now, blocker, e);
+		rc = find_blocker(s, &c, blocker, e);
 	if (rc < 0)
 		return -1;
 	if (n->blocker != NULL)
@@ -198,13 +206,13 @@ find_slot(struct store *s, const struct session *r, bool *none, struct err *e)
 int
 queue_standing(struct store *s, const struct session *queued, struct queue_standing *out, struct err *e)
 {
+	const struct claimant c = {queued->unique_key, queued->origin, queued->restarts_done,
+	    queued->created_at};
+
 	*out = (struct queue_standing){0};
 	if (find_slot(s, queued, &out->no_slot, e) != 0)
 		return -1;
 	if (queued->unique_key[0] == '\0')
 		return 0;
-	return find_blocker(s, queued->unique_key, queued->origin, queued->created_at, out->blocker,
-		   e) < 0
-	    ? -1
-	    : 0;
+	return find_blocker(s, &c, out->blocker, e) < 0 ? -1 : 0;
 }

@@ -109,6 +109,110 @@ test_store_jobs__a_crash_that_is_answered_keeps_slot_and_key(void **state)
 	session_clear(&c);
 }
 
+static const char *
+blocker_of(struct test_home *t, const struct session *s)
+{
+	static struct queue_standing at;
+	struct err e = {0};
+
+	assert_works(queue_standing(t->store, s, &at, &e), e);
+	return at.blocker;
+}
+
+/* Of all that wait: who would be started now; a run that its key holds is not among them. */
+static int
+count_startable(void *count, const char *run_id)
+{
+	(void)run_id;
+	++*(unsigned *)count;
+	return 0;
+}
+
+static unsigned
+startable(struct test_home *t)
+{
+	unsigned count = 0;
+	struct err e = {0};
+
+	assert_works(queue_startable(t->store, count_startable, &count, &e), e);
+	return count;
+}
+
+/* One that is known to wait for its key is not looked at before that is free. */
+static void
+hold_by_key(struct test_home *t, const struct session *s)
+{
+	test_home_move(t, s->run_id, STATUS_QUEUED, "run.queued.unique");
+}
+
+static void
+crash_and_resume(struct test_home *t, const struct session *s, int64_t restarts_done, struct session *out)
+{
+	struct session_new n = {.resumed_from = s->session_id, .restarts_done = restarts_done};
+
+	start(t, s);
+	test_home_move(t, s->run_id, STATUS_RUNNING, "run.running.started");
+	test_home_move(t, s->run_id, STATUS_CRASHED, "run.crashed.signal");
+	new_run(t, &n, out);
+	assert_string_equal(out->origin, s->origin);
+	assert_string_equal(out->unique_key, s->unique_key);
+}
+
+static void
+test_store_jobs__an_automatic_resume_has_the_key_before_those_that_wait(void **state)
+{
+	struct test_home *t = *state;
+	struct session_new n = {.unique_key = "k", .behind = true, .restarts_left = 2};
+	struct session a, b, c, resumed;
+
+	new_run(t, &n, &a);
+	new_run(t, &n, &b);
+	hold_by_key(t, &b);
+	crash_and_resume(t, &a, 1, &resumed);
+	new_run(t, &n, &c);
+	hold_by_key(t, &c);
+	assert_string_equal(blocker_of(t, &resumed), "");
+	assert_string_equal(blocker_of(t, &b), resumed.run_id);
+	assert_string_not_equal(blocker_of(t, &c), "");
+	hold_by_key(t, &resumed);
+	assert_int_equal(startable(t), 1);
+	start(t, &resumed);
+	assert_string_equal(blocker_of(t, &b), resumed.run_id);
+	assert_int_equal(startable(t), 0);
+	test_home_move(t, resumed.run_id, STATUS_RUNNING, "run.running.started");
+	test_home_move(t, resumed.run_id, STATUS_COMPLETED, "run.completed.all");
+	assert_string_equal(blocker_of(t, &b), "");
+	assert_string_equal(blocker_of(t, &c), b.run_id);
+	assert_int_equal(startable(t), 1);
+	session_clear(&a);
+	session_clear(&b);
+	session_clear(&c);
+	session_clear(&resumed);
+}
+
+static void
+test_store_jobs__a_resume_by_hand_has_the_key_behind_those_that_wait(void **state)
+{
+	struct test_home *t = *state;
+	struct session_new n = {.unique_key = "k", .behind = true, .restarts_left = 2};
+	struct session a, b, resumed, again;
+
+	new_run(t, &n, &a);
+	new_run(t, &n, &b);
+	crash_and_resume(t, &a, 0, &resumed);
+	assert_string_equal(blocker_of(t, &b), "");
+	assert_string_equal(blocker_of(t, &resumed), b.run_id);
+	crash_and_resume(t, &b, 1, &again);
+	assert_string_equal(blocker_of(t, &again), "");
+	assert_string_equal(blocker_of(t, &resumed), again.run_id);
+	start(t, &again);
+	assert_string_equal(blocker_of(t, &resumed), again.run_id);
+	session_clear(&a);
+	session_clear(&b);
+	session_clear(&resumed);
+	session_clear(&again);
+}
+
 static void
 test_store_jobs__one_of_a_key(void **state)
 {
@@ -238,6 +342,8 @@ static const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, test_home_setup, test_home_teardown)
     CASE(test_store_jobs__slots_in_order),
     CASE(test_store_jobs__a_crash_that_is_answered_keeps_slot_and_key),
+    CASE(test_store_jobs__an_automatic_resume_has_the_key_before_those_that_wait),
+    CASE(test_store_jobs__a_resume_by_hand_has_the_key_behind_those_that_wait),
     CASE(test_store_jobs__one_of_a_key),
     CASE(test_store_jobs__notices_come_with_what_they_tell),
     CASE(test_store_jobs__only_what_is_over_is_removed),
