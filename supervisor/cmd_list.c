@@ -34,76 +34,6 @@ static const struct cli_option options[] = {
     {.name = "check", .kind = CLI_FLAG, .help = "load each checkpoint; exit 6 if one lost its tail"},
     CLI_END};
 
-struct listing {
-	const struct view *view;
-	struct json *runs; /* array */
-	bool resumable_only, brief;
-	int64_t most; /* 0: all */
-	bool more;    /* there are further ones */
-	struct err err;
-};
-
-static int
-add_run(void *arg, const struct session *s)
-{
-	struct listing *l = arg;
-	struct json *o;
-
-	if (l->most > 0 && json_length(l->runs) >= (size_t)l->most) {
-		l->more = true;
-		return 1;
-	}
-	o = l->brief ? view_run_brief(l->view, s, &l->err) : view_run(l->view, s, &l->err);
-	if (o == NULL)
-		return 1;
-	if (l->resumable_only && !json_is_true(json_get(o, "resumable"))) {
-		json_unref(o);
-		return 0;
-	}
-	l->runs = json_append(l->runs, o);
-	return l->runs == NULL ? (err_nomem(&l->err), 1) : 0;
-}
-
-static bool
-has_status(const struct session_filter *f, const struct json *run)
-{
-	enum run_status status = status_from_word(json_cstr_of(json_get(run, "status")));
-	size_t i;
-
-	for (i = 0; i < f->nstatuses; i++)
-		if (f->statuses[i] == status)
-			return true;
-	return f->nstatuses == 0;
-}
-
-/* The second begins for all with the end of the walk: each has been looked at before. */
-static int
-settle_all(struct listing *l, const struct session_filter *f, struct err *e)
-{
-	int64_t until_ns = clock_monotonic_ns() + VIEW_SETTLE_MS * NS_PER_MS;
-	view_fn *make = l->brief ? view_run_brief : view_run;
-	struct json *settled = json_array(), *run;
-	size_t i;
-
-	for (i = 0; i < json_length(l->runs); i++) {
-		run = json_ref(json_at(l->runs, i));
-		if (view_settle(l->view, make, until_ns, &run, e) != 0) {
-			json_unref(run);
-			json_unref(settled);
-			return -1;
-		}
-		if (has_status(f, run))
-			settled = json_append(settled, run);
-		else
-			json_unref(run);
-	}
-	if (settled == NULL)
-		return err_nomem(e);
-	json_unref(l->runs);
-	l->runs = settled;
-	return 0;
-}
-
 /* ---- Filter ---- */
 
 static int
@@ -130,21 +60,21 @@ filter_statuses(const struct cli *c, struct session_filter *f, struct err *e)
 	return 0;
 }
 
-/* ---- Output ---- */
+/* ---- A table ---- */
 
-/* A command is there to be pasted and stays whole; what a run waits for may be cut. */
+/* The last cell. A command is there to be pasted and stays whole; what a run waits for may be cut. */
 static void
-next_step(const struct output *out, const struct json *run, struct buf *to)
+add_next(const struct output *out, struct table *t, const struct buf *next, bool is_command)
 {
-	struct buf b = {0};
+	struct buf cut = {0};
 
-	render_next(run, &b);
-	if (out->width == 0 || render_member(run, "resume_command")[0] != '\0' ||
-	    render_member(run, "answer_command")[0] != '\0')
-		buf_slice(to, buf_view(&b));
-	else
-		text_fit(to, buf_view(&b), out->width - NEXT_MARGIN, out->unicode);
-	buf_clear(&b);
+	if (out->width == 0 || is_command || next->len == 0) {
+		table_text(t, OUT_DIM, buf_text(next));
+		return;
+	}
+	text_fit(&cut, buf_view(next), out->width - NEXT_MARGIN, out->unicode);
+	table_text(t, OUT_DIM, buf_text(&cut));
+	buf_clear(&cut);
 }
 
 static void
@@ -165,14 +95,35 @@ add_row(const struct output *out, struct table *t, const struct json *run)
 	else
 		table_text(t, OUT_PLAIN, "");
 	buf_reset(&b);
-	next_step(out, run, &b);
-	table_text(t, OUT_DIM, buf_text(&b));
+	render_next(run, &b);
+	add_next(out, t, &b, render_member(run, "resume_command")[0] != '\0' ||
+	    render_member(run, "answer_command")[0] != '\0');
 	buf_clear(&b);
 }
 
-/* How many of them were printed: those that fit into so many lines (0: all). */
-static size_t
-print_table(struct output *out, const struct json *runs, int lines)
+/* The same of one of which its row says all: of ten thousand each value counts. */
+static void
+add_plain_row(const struct output *out, struct table *t, const struct session *s)
+{
+	char text[DURATION_TEXT], progress[PROGRESS_TEXT];
+	const char *status = status_word(s->status);
+	struct buf b = {0};
+
+	table_text(t, OUT_PLAIN, s->run_id);
+	table_text(t, OUT_PLAIN, s->name);
+	table_text(t, render_status_style(status), status);
+	table_text(t, OUT_PLAIN, render_counts(s->done, s->total, progress));
+	table_text(t, OUT_PLAIN, render_seconds(render_since(s->created_at), text));
+	table_text(t, OUT_PLAIN, render_seconds(view_duration(s), text));
+	table_text(t, OUT_PLAIN, "");
+	if (s->resumed_as_run[0] != '\0')
+		render_resumed_as(s->resumed_as_run, &b);
+	add_next(out, t, &b, false);
+	buf_clear(&b);
+}
+
+static struct table *
+new_table(void)
 {
 	static const struct column columns[] = {
 	    {.title = "RUN"},
@@ -185,7 +136,124 @@ print_table(struct output *out, const struct json *runs, int lines)
 	    {.title = "CHECKPOINT"},
 	    {.title = "NEXT", .below = "next"},
 	};
-	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+
+	return table_new(columns, sizeof(columns) / sizeof(columns[0]));
+}
+
+/* ---- The walk ---- */
+
+struct listing {
+	const struct view *view;
+	const struct output *out;
+	struct json *runs;   /* array; or */
+	struct table *table; /* where nothing but its rows is wanted */
+	struct json *lacking; /* the first that was found without its worker, or NULL */
+	bool resumable_only;
+	size_t count;
+	int64_t most; /* 0: all */
+	bool more;    /* there are further ones */
+	struct err err;
+};
+
+/* Consumes run. */
+static int
+keep_run(struct listing *l, struct json *run)
+{
+	if (run == NULL)
+		return -1;
+	if (l->resumable_only && !json_is_true(json_get(run, "resumable"))) {
+		json_unref(run);
+		return 0;
+	}
+	if (l->lacking == NULL && view_lacks_worker(run))
+		l->lacking = json_ref(run);
+	l->count++;
+	if (l->table != NULL) {
+		add_row(l->out, l->table, run);
+		json_unref(run);
+		return 0;
+	}
+	l->runs = json_append(l->runs, run);
+	return l->runs == NULL ? err_nomem(&l->err) : 0;
+}
+
+static int
+add_run(void *arg, const struct session *s)
+{
+	struct listing *l = arg;
+
+	if (l->most > 0 && l->count >= (size_t)l->most) {
+		l->more = true;
+		return 1;
+	}
+	if (l->table == NULL)
+		return keep_run(l, view_run(l->view, s, &l->err));
+	if (!session_is_plain(s))
+		return keep_run(l, view_run_brief(l->view, s, &l->err));
+	if (!l->resumable_only) {
+		add_plain_row(l->out, l->table, s);
+		l->count++;
+	}
+	return 0;
+}
+
+static void
+listing_clear(struct listing *l)
+{
+	json_unref(l->runs);
+	json_unref(l->lacking);
+	table_free(l->table);
+	l->runs = l->lacking = NULL;
+	l->table = NULL;
+}
+
+/* The rows are read whole before anything is printed: a reader that pauses (`| less`) must not
+ * keep a snapshot of the database open. */
+static int
+walk(struct listing *l, struct store *s, const struct session_filter *f, struct err *e)
+{
+	listing_clear(l);
+	l->count = 0;
+	l->more = false;
+	if (f->brief)
+		l->table = new_table();
+	else
+		l->runs = json_array();
+	if (l->table == NULL && l->runs == NULL)
+		return err_nomem(e);
+	if (session_list(s, f, add_run, l, e) != 0)
+		return -1;
+	if (l->err.code == ERR_NONE)
+		return 0;
+	*e = l->err;
+	return -1;
+}
+
+/* A run that lacks its worker is waited for, and then all are looked at anew. The second begins for all
+ * with the end of the first walk: each has been looked at before. */
+static int
+walk_settled(struct listing *l, struct store *s, const struct session_filter *f, struct err *e)
+{
+	int64_t until_ns;
+
+	if (walk(l, s, f, e) != 0)
+		return -1;
+	until_ns = clock_monotonic_ns() + VIEW_SETTLE_MS * NS_PER_MS;
+	while (l->lacking != NULL) {
+		if (view_settle(l->view, view_run_brief, until_ns, &l->lacking, e) != 0 || walk(l, s, f, e) != 0)
+			return -1;
+		if (clock_monotonic_ns() >= until_ns)
+			break;
+	}
+	return 0;
+}
+
+/* ---- Output ---- */
+
+/* How many of them were printed: those that fit into so many lines (0: all). Consumes t. */
+static size_t
+print_table(struct output *out, struct table *t, const struct json *runs, int lines)
+{
 	struct json_iter it = json_iterate(runs);
 	const struct json *run;
 
@@ -339,35 +407,29 @@ static int
 print_list(struct cli *c, struct target *t, struct session_filter *f, struct err *e)
 {
 	struct view v;
-	struct listing l = {.view = &v, .runs = json_array()};
-	bool filtered = f->nstatuses > 0 || f->labels != NULL || f->since > 0;
-	int status = 0, lines, r;
+	struct listing l = {.view = &v, .out = c->out, .resumable_only = cli_flag(c, "resumable")};
+	bool filtered = f->nstatuses > 0 || f->labels != NULL || f->since > 0 || l.resumable_only;
+	int lines = lines_for_runs(c, filtered), status = 0, r;
+	struct table *table;
 
-	l.brief = !c->json && !cli_flag(c, "check");
-	l.resumable_only = cli_flag(c, "resumable");
-	lines = lines_for_runs(c, filtered || l.resumable_only);
 	l.most = lines > 0 ? lines : cli_int(c, "number", 0);
+	f->brief = !c->json && !cli_flag(c, "check");
 	view_init(&v, &t->home, t->store, c->home);
-	/* The rows are read whole before anything is printed: a reader that pauses (`| less`) must not
-	 * keep a snapshot of the database open. */
-	r = l.runs == NULL ? err_nomem(e) : session_list(t->store, f, add_run, &l, e);
-	if (r == 0 && l.err.code != ERR_NONE) {
-		*e = l.err;
-		r = -1;
-	}
-	if (r == 0)
-		r = settle_all(&l, f, e);
+	r = walk_settled(&l, t->store, f, e);
 	if (r == 0 && cli_flag(c, "check"))
 		r = check_all(&t->home, &l.runs, &status, e);
-	if (r == 0 && json_length(l.runs) == 0)
-		say_none(c, filtered || l.resumable_only);
-	else if (r == 0 && c->json)
+	if (r == 0 && l.count == 0) {
+		say_none(c, filtered);
+	} else if (r == 0 && c->json) {
 		print_lines(c->out, l.runs);
-	else if (r == 0)
-		l.more |= print_table(c->out, l.runs, lines) < json_length(l.runs) && lines > 0;
+	} else if (r == 0) {
+		table = l.table != NULL ? l.table : new_table();
+		l.table = NULL;
+		l.more |= print_table(c->out, table, l.runs, lines) < l.count && lines > 0;
+	}
 	if (r == 0 && l.more && !cli_flag(c, "number"))
 		say_more(c);
-	json_unref(l.runs);
+	listing_clear(&l);
 	view_clear(&v);
 	return r == 0 ? status : -1;
 }

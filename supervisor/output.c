@@ -207,6 +207,17 @@ is_plain(char c)
 	return c >= ' ' && c < 0x7f;
 }
 
+/* Columns of text that is plain throughout, which is its length; -1: it is not. */
+static int
+plain_width(struct slice text)
+{
+	size_t i = 0;
+
+	while (i < text.len && is_plain(text.data[i]))
+		i++;
+	return i == text.len && i < INT_MAX ? (int)i : -1;
+}
+
 /* Length in bytes and columns of the character at the start of text; what is no character counts as
  * one byte and one column. */
 static size_t
@@ -300,17 +311,23 @@ void
 table_text(struct table *t, enum out_style style, const char *text)
 {
 	struct cell cell = {.style = style};
+	struct slice given = slice_of(text);
 
 	if (t == NULL)
 		return;
 	cell.at = t->text.len;
-	text_neutralise(&t->text, slice_of(text), false);
+	cell.width = plain_width(given);
+	if (cell.width >= 0)
+		buf_slice(&t->text, given);
+	else
+		text_neutralise(&t->text, given, false);
 	if (t->text.failed) {
 		t->failed = true;
 		return;
 	}
 	cell.len = t->text.len - cell.at;
-	cell.width = text_width((struct slice){t->text.data + cell.at, cell.len});
+	if (cell.width < 0)
+		cell.width = text_width((struct slice){t->text.data + cell.at, cell.len});
 	buf_add(&t->cells, &cell, sizeof(cell));
 	t->failed = t->failed || t->cells.failed;
 	t->count++;
@@ -329,6 +346,16 @@ table_printf(struct table *t, enum out_style style, const char *fmt, ...)
 		t->failed = true;
 	table_text(t, style, buf_text(&b));
 	buf_clear(&b);
+}
+
+void
+table_free(struct table *t)
+{
+	if (t == NULL)
+		return;
+	buf_clear(&t->text);
+	buf_clear(&t->cells);
+	free(t);
 }
 
 size_t
@@ -475,22 +502,20 @@ static void
 print_cell(struct output *o, const struct column *c, struct slice text, int natural, int width,
     enum out_style style, bool last)
 {
-	struct buf b = {0};
 	int shown = natural < width ? natural : width;
 
-	text_fit(&b, text, width, o->unicode);
 	if (c->right)
 		pad(o, width - shown);
 	if (style != OUT_PLAIN)
 		out_puts(o, out_style(o, style));
-	out_bytes(o, buf_view(&b));
+	if (natural <= width)
+		out_bytes(o, text);
+	else
+		text_fit(&o->pending, text, width, o->unicode);
 	if (style != OUT_PLAIN)
 		out_puts(o, out_style(o, OUT_PLAIN));
 	if (!last && !c->right)
 		pad(o, width - shown);
-	if (b.failed && o->failed.code == ERR_NONE)
-		err_nomem(&o->failed);
-	buf_clear(&b);
 }
 
 static void
@@ -587,11 +612,7 @@ table_print_most(struct table *t, struct output *o, const char *indent, int line
 		rows = print_rows(t, o, indent, widths, o->width > 0 ? lines : 0);
 	}
 	free(widths);
-	if (t != NULL) {
-		buf_clear(&t->text);
-		buf_clear(&t->cells);
-	}
-	free(t);
+	table_free(t);
 	return rows;
 }
 

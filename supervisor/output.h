@@ -76,6 +76,7 @@ void table_text(struct table *t, enum out_style style, const char *text);
 void table_printf(struct table *t, enum out_style style, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 size_t table_rows(const struct table *t);
+void table_free(struct table *t); /* of one that is not printed */
 /* Prints with a line of titles, and frees. */
 void table_print(struct table *t, struct output *o, const char *indent);
 /* On a terminal only the rows that fit into so many lines below the titles, the first one at least;

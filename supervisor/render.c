@@ -37,15 +37,24 @@ render_seconds(double seconds, char *to)
 }
 
 const char *
+render_counts(int64_t done, int64_t total, char to[PROGRESS_TEXT])
+{
+	char *at = to;
+
+	if (total <= 0) {
+		strlcpy(to, "-", PROGRESS_TEXT);
+		return to;
+	}
+	at = put_number(at, done > 0 ? (uint64_t)done : 0, 1);
+	*at++ = '/';
+	put_number(at, (uint64_t)total, 1);
+	return to;
+}
+
+const char *
 render_progress(const struct json *o, char to[PROGRESS_TEXT])
 {
-	double total = render_number(o, "total", 0);
-
-	if (total > 0)
-		snprintf(to, PROGRESS_TEXT, "%lld/%lld", (long long)render_number(o, "done", 0), (long long)total);
-	else
-		strlcpy(to, "-", PROGRESS_TEXT);
-	return to;
+	return render_counts((int64_t)render_number(o, "done", 0), (int64_t)render_number(o, "total", 0), to);
 }
 
 const char *
@@ -59,13 +68,19 @@ render_done(int64_t done, int64_t total, char to[PROGRESS_TEXT])
 }
 
 double
-render_age(const struct json *o, const char *name)
+render_since(double at)
 {
-	double at = render_number(o, name, -1), now = (double)clock_wall_ns() / (double)NS_PER_S;
+	double now = (double)clock_wall_ns() / (double)NS_PER_S;
 
 	if (at <= 0)
 		return -1;
 	return now > at ? now - at : 0;
+}
+
+double
+render_age(const struct json *o, const char *name)
+{
+	return render_since(render_number(o, name, -1));
 }
 
 enum out_style
@@ -122,6 +137,12 @@ render_leftovers(const struct json *o, const char *before, struct buf *to)
 }
 
 void
+render_resumed_as(const char *run_id, struct buf *to)
+{
+	buf_printf(to, "resumed as %s", run_id);
+}
+
+void
 render_next(const struct json *run, struct buf *to)
 {
 	const char *status = render_member(run, "status");
@@ -133,7 +154,7 @@ render_next(const struct json *run, struct buf *to)
 	else if (answer[0] != '\0')
 		buf_puts(to, answer);
 	else if (render_member(run, "resumed_as")[0] != '\0')
-		buf_printf(to, "resumed as %s", render_member(run, "resumed_as"));
+		render_resumed_as(render_member(run, "resumed_as"), to);
 	else if (strcmp(status, "queued") == 0 || strcmp(status, "paused") == 0 ||
 	    strcmp(render_member(run, "reason"), "run.running.storage") == 0)
 		buf_puts(to, render_member(run, "reason_text"));

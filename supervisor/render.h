@@ -15,10 +15,12 @@ const char *render_seconds(double seconds, char *to);
 /* "3/7" by the members done and total; "-" while the total is not known (no plan is empty). */
 enum { PROGRESS_TEXT = 48 };
 const char *render_progress(const struct json *o, char to[PROGRESS_TEXT]);
+const char *render_counts(int64_t done, int64_t total, char to[PROGRESS_TEXT]); /* the same of the numbers */
 /* ", 3 of 7 done"; "" while the total is not known. */
 const char *render_done(int64_t done, int64_t total, char to[PROGRESS_TEXT]);
 /* Seconds from a member that holds a time until now; negative when it is null. */
 double render_age(const struct json *o, const char *name);
+double render_since(double at); /* the same of the time itself */
 enum out_style render_status_style(const char *word);
 /* "crashed (2 running)", "running, stalled" */
 void render_status(const struct json *run, struct buf *to);
@@ -28,5 +30,6 @@ void render_percent(double fraction, const char *text, struct buf *to);
 void render_leftovers(const struct json *o, const char *before, struct buf *to);
 /* What a run waits for, or how to go on with it. */
 void render_next(const struct json *run, struct buf *to);
+void render_resumed_as(const char *run_id, struct buf *to); /* the same of a run that was resumed */
 
 #endif

@@ -362,14 +362,23 @@ reason_json(const struct session *s, const struct facts *f)
 	return json_text_or_null(s->reason_code == NULL ? NULL : reason_text(s->reason_code));
 }
 
+double
+view_duration(const struct session *s)
+{
+	double end;
+
+	if (s->started_at <= 0)
+		return -1;
+	end = s->ended_at > 0 ? s->ended_at : (double)clock_wall_ns() / (double)NS_PER_S;
+	return end > s->started_at ? end - s->started_at : 0;
+}
+
 static struct json *
 duration_json(const struct session *s)
 {
-	double end = s->ended_at > 0 ? s->ended_at : (double)clock_wall_ns() / (double)NS_PER_S;
+	double duration = view_duration(s);
 
-	if (s->started_at <= 0)
-		return json_null();
-	return json_real(end > s->started_at ? end - s->started_at : 0);
+	return duration < 0 ? json_null() : json_real(duration);
 }
 
 /* A paused run goes on by a control, as long as there is a worker that takes it. */

@@ -24,7 +24,7 @@ void view_clear(struct view *v);
 
 /* One run without its operations: what `list --json` shows. NULL with *e. */
 struct json *view_run(const struct view *v, const struct session *s, struct err *e);
-/* What a table of runs shows of one, and no more: of ten thousand each member counts. */
+/* What a table of runs shows of one that is not plain (store.h), and no more. */
 struct json *view_run_brief(const struct view *v, const struct session *s, struct err *e);
 /* With operations, transitions, controls and the state of its checkpoint: `show --json`. */
 struct json *view_run_full(const struct view *v, const struct session *s, struct err *e);
@@ -70,6 +70,7 @@ struct json *view_carried(const struct run_files *f);
 unsigned view_survivors(const struct attempts *a);
 /* Appends `text` so that a shell reads it back as one word. */
 void view_shell_word(struct buf *to, const char *text);
+double view_duration(const struct session *s); /* seconds; -1: never started */
 struct json *view_time(double at); /* null for 0: not known */
 /* Seconds since a process with this start time began. */
 double view_process_age(uint64_t start_ticks);

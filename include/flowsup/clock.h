@@ -22,6 +22,8 @@ int duration_parse(struct slice text, int64_t *ns, struct err *e);
 /* "4m10s", "2h03m", "1.5s", "350ms": at most two units, the rest is cut off. */
 enum { DURATION_TEXT = 24 };
 const char *duration_format(int64_t ns, char to[DURATION_TEXT]);
+/* Writes n with at least so many digits, 20 at most, and a NUL, and returns where that stands. */
+char *put_number(char *to, uint64_t n, unsigned digits);
 /* RFC 3339 with seconds, in UTC ("...Z") or the user's zone ("+02:00"); "(no time)" when it is none. */
 enum { TIME_TEXT = 40 };
 const char *time_format(double epoch_seconds, bool utc, char to[TIME_TEXT]);

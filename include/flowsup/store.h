@@ -142,8 +142,15 @@ struct session_filter {
 	const char *unique_key;	   /* only those with this key, or NULL */
 	bool foreground;	   /* only those that a command serves itself */
 	bool oldest_first;	   /* default newest first */
+	bool brief;		   /* what a table shows: see session_is_plain() */
 	int64_t limit;		   /* <= 0: all */
 };
+/*
+ * At its end, and nothing goes on from it. Most rows of a long list are of this kind; of these a brief
+ * list reads run, name, status, times, progress and what resumed it, of others reason, metadata and the
+ * restarts that are left too. The rest is empty or NULL.
+ */
+bool session_is_plain(const struct session *s);
 /* each is given a session that is cleared after it returns; non-zero stops. */
 typedef int session_each(void *arg, const struct session *s);
 int session_list(struct store *s, const struct session_filter *f, session_each *each, void *arg,

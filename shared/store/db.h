@@ -15,10 +15,17 @@
 	"s.name, s.status, s.reason_code, s.reason, s.created_at, s.started_at, s.ended_at, "      \
 	"s.done, s.total, s.metadata, s.labels, s.queue, s.unique_key, s.policy, s.notify, "       \
 	"s.place, s.restarts_left, s.restarts_done, s.quick_deaths"
+/* The same places, of which a brief list reads only these. */
+#define SESSION_BRIEF_COLUMNS                                                                      \
+	"s.run_id, NULL, NULL, NULL, NULL, NULL, n.run_id, NULL, "                                 \
+	"s.name, s.status, s.reason_code, s.reason, s.created_at, s.started_at, s.ended_at, "      \
+	"s.done, s.total, s.metadata, NULL, NULL, NULL, NULL, NULL, NULL, s.restarts_left, NULL, NULL"
 #define SESSION_TABLES                                                                             \
 	"sessions s LEFT JOIN sessions p ON p.id = s.resumed_from "                                \
 	"LEFT JOIN sessions n ON n.resumed_from = s.id "
 #define SESSION_SELECT "SELECT " SESSION_COLUMNS " FROM " SESSION_TABLES
+#define SESSION_BRIEF_SELECT                                                                       \
+	"SELECT " SESSION_BRIEF_COLUMNS " FROM sessions s LEFT JOIN sessions n ON n.resumed_from = s.id "
 
 /* Of the table or alias t: not at its end; as the partial indices have it. */
 #define IS_LIVE(t) t ".status IN ('queued', 'starting', 'running', 'paused')"

@@ -24,7 +24,7 @@ build(const struct session_filter *f, struct buf *sql)
 	bool first = true;
 	size_t i;
 
-	buf_puts(sql, SESSION_SELECT);
+	buf_puts(sql, f->brief ? SESSION_BRIEF_SELECT : SESSION_SELECT);
 	for (i = 0; i < f->nstatuses; i++) {
 		if (i == 0)
 			add_condition(sql, &first, "s.status IN (");
@@ -89,13 +89,13 @@ bind_filter(sqlite3_stmt *q, const struct session_filter *f, struct err *e)
 }
 
 static int
-each_row(struct store *s, sqlite3_stmt *q, session_each *each, void *arg, struct err *e)
+each_row(struct store *s, sqlite3_stmt *q, bool brief, session_each *each, void *arg, struct err *e)
 {
 	struct session row;
 	int rc, stop = 0;
 
 	while (stop == 0 && (rc = store_step(s, q, e)) != 0) {
-		if (rc < 0 || session_from_row(q, &row, e) != 0)
+		if (rc < 0 || (brief ? session_from_row_brief : session_from_row)(q, &row, e) != 0)
 			return -1;
 		stop = each(arg, &row);
 		session_clear(&row);
@@ -121,7 +121,7 @@ session_list(struct store *s, const struct session_filter *f, session_each *each
 		goto out;
 	}
 	if (bind_filter(q, f, e) == 0)
-		rc = each_row(s, q, each, arg, e);
+		rc = each_row(s, q, f->brief, each, arg, e);
 out:
 	sqlite3_finalize(q);
 	buf_clear(&sql);

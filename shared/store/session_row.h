@@ -6,6 +6,7 @@
 
 /* Reads the row that q stands on. *out is the caller's (session_clear). */
 int session_from_row(sqlite3_stmt *q, struct session *out, struct err *e);
+int session_from_row_brief(sqlite3_stmt *q, struct session *out, struct err *e); /* session_filter's brief */
 /* The one row of q; ERR_NOTFOUND with code only when there is none: the caller says what it sought. */
 int session_only(struct store *s, sqlite3_stmt *q, struct session *out, struct err *e);
 /* The row that a statement gives for a run's id, its first value; to be reset. NULL with *e when there

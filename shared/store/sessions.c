@@ -62,31 +62,77 @@ copy_job(sqlite3_stmt *q, struct session *s, struct err *e)
 						      : err_wrap(e, "run %s: policy", s->run_id);
 }
 
+/* What every reader of a row wants. */
+static int
+copy_state(sqlite3_stmt *q, struct session *s, struct err *e)
+{
+	column_copy(q, 0, s->run_id, sizeof(s->run_id));
+	column_copy(q, 6, s->resumed_as_run, sizeof(s->resumed_as_run));
+	s->status = status_from_word(column_text(q, 9));
+	s->created_at = sqlite3_column_double(q, 12);
+	s->started_at = sqlite3_column_double(q, 13);
+	s->ended_at = sqlite3_column_double(q, 14);
+	s->done = sqlite3_column_int64(q, 15);
+	s->total = sqlite3_column_int64(q, 16);
+	if (s->status != STATUS_COUNT && s->run_id[0] != '\0')
+		return 0;
+	return err_set(e, ERR_IO, "the row of run '%s' is damaged: status '%s'", s->run_id, column_text(q, 9));
+}
+
+static int
+copy_rest(sqlite3_stmt *q, struct session *s, struct err *e)
+{
+	column_copy(q, 1, s->session_id, sizeof(s->session_id));
+	column_copy(q, 2, s->invocation_id, sizeof(s->invocation_id));
+	column_copy(q, 3, s->origin, sizeof(s->origin));
+	column_copy(q, 4, s->resumed_from, sizeof(s->resumed_from));
+	column_copy(q, 5, s->resumed_from_run, sizeof(s->resumed_from_run));
+	return copy_columns(q, s, e) == 0 ? copy_job(q, s, e) : -1;
+}
+
 int
 session_from_row(sqlite3_stmt *q, struct session *out, struct err *e)
 {
 	struct session s = {0};
 
-	column_copy(q, 0, s.run_id, sizeof(s.run_id));
-	column_copy(q, 1, s.session_id, sizeof(s.session_id));
-	column_copy(q, 2, s.invocation_id, sizeof(s.invocation_id));
-	column_copy(q, 3, s.origin, sizeof(s.origin));
-	column_copy(q, 4, s.resumed_from, sizeof(s.resumed_from));
-	column_copy(q, 5, s.resumed_from_run, sizeof(s.resumed_from_run));
-	column_copy(q, 6, s.resumed_as_run, sizeof(s.resumed_as_run));
-	s.status = status_from_word(column_text(q, 9));
-	s.created_at = sqlite3_column_double(q, 12);
-	s.started_at = sqlite3_column_double(q, 13);
-	s.ended_at = sqlite3_column_double(q, 14);
-	s.done = sqlite3_column_int64(q, 15);
-	s.total = sqlite3_column_int64(q, 16);
-	if (s.status == STATUS_COUNT || s.run_id[0] == '\0')
-		return err_set(e, ERR_IO, "the row of run '%s' is damaged: status '%s'", s.run_id,
-		    column_text(q, 9));
-	if (copy_columns(q, &s, e) != 0 || copy_job(q, &s, e) != 0) {
+	if (copy_state(q, &s, e) != 0)
+		return -1;
+	if (copy_rest(q, &s, e) != 0) {
 		session_clear(&s);
 		return -1;
 	}
+	*out = s;
+	return 0;
+}
+
+static bool
+is_plain(const struct session *s, const char *reason, int64_t restarts_left)
+{
+	return status_is_terminal(s->status) && (s->resumed_as_run[0] != '\0' ||
+		   (!reason_is_resumable(reason) && (s->status != STATUS_CRASHED || restarts_left == 0)));
+}
+
+bool
+session_is_plain(const struct session *s)
+{
+	return is_plain(s, s->reason_code != NULL ? s->reason_code : "", s->restarts_left);
+}
+
+int
+session_from_row_brief(sqlite3_stmt *q, struct session *out, struct err *e)
+{
+	struct session s = {0};
+
+	if (copy_state(q, &s, e) != 0)
+		return -1;
+	if (is_plain(&s, column_text(q, 10), sqlite3_column_int64(q, 24)))
+		s.name = copy_column(q, 8, e);
+	else if (copy_rest(q, &s, e) != 0) {
+		session_clear(&s);
+		return -1;
+	}
+	if (s.name == NULL)
+		return -1;
 	*out = s;
 	return 0;
 }

@@ -97,9 +97,12 @@ reason_text(const char *code)
 bool
 reason_is_resumable(const char *code)
 {
-	size_t i = find_reason(code);
+	size_t i;
 
-	return i < REASONS && reasons[i].resumable;
+	for (i = 0; code != NULL && i < REASONS; i++)
+		if (reasons[i].resumable && strcmp(reasons[i].code, code) == 0)
+			return true;
+	return false;
 }
 
 bool

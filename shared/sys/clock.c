@@ -179,48 +179,67 @@ duration_parse(struct slice text, int64_t *ns, struct err *e)
 	return 0;
 }
 
-/* At most two units; the second is left out when it is zero. */
-static int
-format_pair(char *to, size_t size, int64_t ns, const struct unit *large, const struct unit *small)
+char *
+put_number(char *to, uint64_t n, unsigned digits)
 {
-	/* 106,751 days are the most that 64 bits hold, and of no smaller unit there are 100. */
-	unsigned first = (unsigned)(ns / large->ns) % 1000000;
-	unsigned second = (unsigned)(ns % large->ns / small->ns) % 100;
+	char reversed[20];
+	unsigned len = 0;
 
-	if (second == 0)
-		return snprintf(to, size, "%u%s", first, large->name);
-	return snprintf(to, size, "%u%s%02u%s", first, large->name, second, small->name);
+	do
+		reversed[len++] = (char)('0' + n % 10);
+	while ((n /= 10) > 0);
+	while (len < digits)
+		reversed[len++] = '0';
+	while (len > 0)
+		*to++ = reversed[--len];
+	*to = '\0';
+	return to;
 }
 
-static int
-format_seconds(char *to, size_t size, int64_t ns)
+/* At most two units; the second is left out when it is zero. */
+static void
+put_pair(char *to, int64_t ns, const struct unit *large, const struct unit *small)
+{
+	int64_t second = ns % large->ns / small->ns;
+
+	to = stpcpy(put_number(to, (uint64_t)(ns / large->ns), 1), large->name);
+	if (second > 0)
+		stpcpy(put_number(to, (uint64_t)second, 2), small->name);
+}
+
+static void
+put_seconds(char *to, int64_t ns)
 {
 	int64_t tenths = ns / (NS_PER_S / 10);
 
-	if (tenths % 10 == 0)
-		return snprintf(to, size, "%llds", (long long)(tenths / 10));
-	return snprintf(to, size, "%lld.%llds", (long long)(tenths / 10), (long long)(tenths % 10));
+	to = put_number(to, (uint64_t)(tenths / 10), 1);
+	if (tenths % 10 > 0) {
+		*to++ = '.';
+		to = put_number(to, (uint64_t)(tenths % 10), 1);
+	}
+	stpcpy(to, "s");
 }
 
+/* 106,751 days are the most that 64 bits hold: every text has room. Of ten thousand runs a list shows two
+ * each, which printf(3) would make the most of its work. */
 const char *
 duration_format(int64_t ns, char to[DURATION_TEXT])
 {
-	size_t used = 0, i;
+	char *at = to;
+	size_t i = 0;
 
 	if (ns < 0) {
-		to[used++] = '-';
+		*at++ = '-';
 		ns = ns == INT64_MIN ? INT64_MAX : -ns;
 	}
-	for (i = 0; i < UNIT_SECONDS; i++) {
-		if (ns >= units[i].ns) {
-			format_pair(to + used, DURATION_TEXT - used, ns, &units[i], &units[i + 1]);
-			return to;
-		}
-	}
-	if (ns >= NS_PER_S || ns == 0)
-		format_seconds(to + used, DURATION_TEXT - used, ns);
+	while (i < UNIT_SECONDS && ns < units[i].ns)
+		i++;
+	if (i < UNIT_SECONDS)
+		put_pair(at, ns, &units[i], &units[i + 1]);
+	else if (ns >= NS_PER_S || ns == 0)
+		put_seconds(at, ns);
 	else
-		snprintf(to + used, DURATION_TEXT - used, "%lldms", (long long)(ns / NS_PER_MS));
+		stpcpy(put_number(at, (uint64_t)(ns / NS_PER_MS), 1), "ms");
 	return to;
 }
 
