@@ -284,6 +284,40 @@ client_ensure(const struct home *h, bool *started, struct err *e)
 	return insist(h, status_once, NULL, started == NULL ? &ignored : started, e);
 }
 
+/* One of an older version ends the connection. */
+int
+client_values(const struct home *h, const char *run_id)
+{
+	int64_t until = in_ms(CLIENT_ANSWER_MS);
+	struct message answer;
+	struct err e = {0};
+	int fd = connect_and_greet(h, &e), values = -1, rc;
+
+	rc = fd < 0 ? -1 : send_all(fd, MSG_VALUES, json_set(json_object(), "run", json_cstr(run_id)), -1, &e);
+	while (rc == 0 && wait_readable(fd, until, &e) == 0 &&
+	    (rc = message_recv(fd, FROM_SUPERVISOR, &answer, &values, &e)) == 0)
+		;
+	if (rc == 1) {
+		if (answer.type != MSG_OK)
+			fd_close(&values);
+		message_clear(&answer);
+	}
+	fd_close(&fd);
+	return values;
+}
+
+void
+client_drop_values(const struct home *h, const char *run_id)
+{
+	struct json *body = json_set(json_object(), "run", json_cstr(run_id));
+	struct message answer;
+	struct err e = {0};
+
+	body = json_set(body, "drop", json_bool(true));
+	if (ask(h, MSG_VALUES, body, MSG_OK, &answer, NULL, &e) == 0)
+		message_clear(&answer);
+}
+
 bool
 client_is_up(const struct home *h)
 {

@@ -31,6 +31,11 @@ int client_nudge(const struct home *h, const char *run_id, struct err *e);
 int client_supply(const struct home *h, const char *run_id, int values_fd, struct err *e);
 /* The same, and it looks at everything that waits: slots or a key have become free. */
 int client_scan(const struct home *h, const char *run_id, struct err *e);
+/* The withheld values that it has of a run: a memfd, which the caller closes; -1 when it has none, or none
+ * listens. Starts none. */
+int client_values(const struct home *h, const char *run_id);
+/* It keeps none of this run any longer: nobody will resume it. Starts none. */
+void client_drop_values(const struct home *h, const char *run_id);
 
 /* Starts a supervisor where none listens and waits until it does. *started (may be NULL) says
  * whether this call did it. Errors as above, and ERR_ENVIRONMENT when it cannot be executed. */

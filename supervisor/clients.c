@@ -57,7 +57,7 @@ client_refuse(struct client *c, const char *why)
 
 /* False when the client is gone now. */
 static bool
-answer(struct client *c, enum message_type type, struct json *body)
+answer_with(struct client *c, enum message_type type, struct json *body, int beside)
 {
 	struct err e = {0};
 	int rc;
@@ -66,7 +66,7 @@ answer(struct client *c, enum message_type type, struct json *body)
 		client_refuse(c, "out of memory");
 		return false;
 	}
-	rc = message_send(c->channel.fd, type, body, -1, &e);
+	rc = message_send(c->channel.fd, type, body, beside, &e);
 	if (rc == 0)
 		return true;
 	if (rc > 0)
@@ -74,6 +74,12 @@ answer(struct client *c, enum message_type type, struct json *body)
 	else
 		client_free(c);
 	return false;
+}
+
+static bool
+answer(struct client *c, enum message_type type, struct json *body)
+{
+	return answer_with(c, type, body, -1);
 }
 
 static bool
@@ -208,6 +214,23 @@ on_stop(struct client *c, const struct message *m, int *passed)
 	return true;
 }
 
+/* Of a run that is to be resumed by hand: whoever made it is the same user. */
+static bool
+on_values(struct client *c, const struct message *m, int *passed)
+{
+	const char *run = json_cstr_of(json_get(m->body, "run"));
+	int fd = run != NULL ? secrets_of(c->daemon, run) : -1;
+
+	(void)passed;
+	if (run != NULL && json_is_true(json_get(m->body, "drop"))) {
+		secrets_drop(c->daemon, run);
+		return answer(c, MSG_OK, json_object());
+	}
+	if (fd < 0)
+		return answer_error(c, ERR_NOTFOUND, "it has no withheld values of this run", NULL);
+	return answer_with(c, MSG_OK, json_object(), fd);
+}
+
 static bool
 on_restart(struct client *c, const struct message *m, int *passed)
 {
@@ -233,6 +256,7 @@ static client_message_fn *const handlers[MESSAGE_TYPES] = {
     [MSG_STOP] = on_stop,
     [MSG_RESTART] = on_restart,
     [MSG_SUBSCRIBE] = on_subscribe,
+    [MSG_VALUES] = on_values,
 };
 
 static bool

@@ -320,6 +320,7 @@ kill_run(struct killing *k, struct err *e)
 	if (k->row.code != ERR_NONE ||
 	    control_end_job(k->t->store, k->t->session.run_id, &k->row) != 0)
 		return tell_unwritten(k, e);
+	client_drop_values(&k->t->home, k->t->session.run_id);
 	if (client_is_up(&k->t->home))
 		(void)client_scan(&k->t->home, k->t->session.run_id, &(struct err){0});
 	return target_reload(k->t, e) == 0 ? tell(k, e) : -1;

@@ -274,8 +274,12 @@ look_job(struct daemon *d, struct job *j, struct err *e)
 		worker_poke(w);
 		return JOB_DONE;
 	}
-	if (session_read(d->store, j->run_id, &s, e) != 0)
-		return e->code == ERR_NOTFOUND ? JOB_DONE : JOB_FAILED;
+	if (session_read(d->store, j->run_id, &s, e) != 0) {
+		if (e->code != ERR_NOTFOUND)
+			return JOB_FAILED;
+		secrets_drop(d, j->run_id); /* it was removed */
+		return JOB_DONE;
+	}
 	secrets_settle(d, &s);
 	if (is_left_alone(d, &s))
 		result = JOB_DONE;

@@ -82,7 +82,8 @@ resume_check_withheld(struct examining *x)
 
 	while (!x->in->values_come && json_next(&it, NULL, &one))
 		if (json_cstr_of(one) != NULL &&
-		    !has_name(x->in->current_environment, json_cstr_of(one))) {
+		    !has_name(x->in->current_environment, json_cstr_of(one)) &&
+		    !has_name(x->in->held_environment, json_cstr_of(one))) {
 			resume_fail(x->plan, 12, NULL, "without-env",
 			    "the variable %s is not set, and its value was kept out of files",
 			    json_cstr_of(one));

@@ -529,7 +529,7 @@ hand_over(const struct resuming *r, struct err *e)
 	if (r->by_policy)
 		return client_poke(&r->t->home, r->new_run, e);
 	names = make_withheld(r);
-	values = withheld_gather(names, environ, r->environment, e);
+	values = withheld_gather(names, environ, r->sources != NULL ? r->sources : r->environment, e);
 	if (values >= 0 || (names != NULL && json_length(names) == 0))
 		rc = client_supply(&r->t->home, r->new_run, values, e);
 	fd_close(&values);

@@ -6,6 +6,7 @@
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
+#include "client.h"
 #include "policy.h"
 #include "resuming.h"
 #include "roles.h"
@@ -280,6 +281,43 @@ resuming_check_without(const struct resuming *r, const struct json *withheld, st
 	return 0;
 }
 
+static size_t
+count_of(char *const *list)
+{
+	size_t n = 0;
+
+	while (list != NULL && list[n] != NULL)
+		n++;
+	return n;
+}
+
+/* Values that are not set here, and that the supervisor still has of a run that crashed. */
+static int
+ask_supervisor(struct resuming *r, struct err *e)
+{
+	struct json *missing = withheld_missing(r->asked, environ, e);
+	size_t n = json_length(missing), have = count_of(r->environment);
+	int fd, rc = 0;
+
+	json_unref(missing);
+	if (missing == NULL)
+		return -1;
+	fd = n > 0 && r->is_run && !r->by_policy ? client_values(&r->t->home, r->t->session.run_id) : -1;
+	if (fd < 0)
+		return 0;
+	rc = withheld_read(fd, r->asked, environ, &r->held_block, &r->held, e);
+	fd_close(&fd);
+	if (rc != 0)
+		return -1;
+	n = count_of(r->held);
+	r->sources = calloc(n + have + 1, sizeof(*r->sources));
+	if (r->sources == NULL)
+		return err_nomem(e);
+	memcpy(r->sources, r->held, n * sizeof(*r->held));
+	memcpy(r->sources + n, r->environment, have * sizeof(*r->environment));
+	return 0;
+}
+
 /* Those of the run that is resumed, less --without-env; then values that an older record holds, or
  * this environment where there is no record. */
 static int
@@ -298,7 +336,9 @@ read_withheld(struct resuming *r, struct err *e)
 	it = json_iterate(r->asked);
 	while (json_next(&it, NULL, &one))
 		r->withheld = json_append(r->withheld, json_ref(one));
-	return r->asked != NULL && r->withheld != NULL ? 0 : err_nomem(e);
+	if (r->asked == NULL || r->withheld == NULL)
+		return err_nomem(e);
+	return ask_supervisor(r, e);
 }
 
 int
@@ -351,6 +391,7 @@ resuming_examine(struct resuming *r, struct err *e)
 	    .recorded_environment = r->environment,
 	    .current_environment = environ,
 	    .withheld = r->asked,
+	    .held_environment = r->held,
 	    .values_come = r->by_policy,
 	};
 	read_flags(r->c, &in->flags);
@@ -393,6 +434,9 @@ resuming_clear(struct resuming *r)
 	launch_read_clear(&r->launch);
 	free(r->environment_block);
 	free(r->environment);
+	withheld_wipe(&r->held_block);
+	free(r->held);
+	free(r->sources);
 	free(r->root_problem);
 	json_unref(r->asked);
 	json_unref(r->withheld);

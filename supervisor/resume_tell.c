@@ -238,10 +238,14 @@ tell_values(const struct resuming *r)
 {
 	struct json_iter it = json_iterate(r->launch.withheld);
 	const struct json *name;
+	char *const *held;
 
 	while (json_next(&it, NULL, &name))
 		if (json_cstr_of(name) != NULL && resuming_goes_without(r->c, json_cstr_of(name)))
 			cli_note("the value of %s is left out; by --" WITHOUT, json_cstr_of(name));
+	for (held = r->held; held != NULL && *held != NULL; held++)
+		cli_note("the value of %.*s is taken from the supervisor, which has kept it", (int)strcspn(*held, "="),
+		    *held);
 }
 
 void

@@ -48,6 +48,8 @@ struct resuming {
 	struct json *asked;    /* names whose values no file holds, without --without-env */
 	struct json *withheld; /* names whose values no file will hold */
 	char *environment_block, **environment;
+	struct buf held_block; /* values that the supervisor has, and this environment has not */
+	char **held, **sources; /* they; and they with the recorded environment behind */
 	struct resume_input input;
 	struct resume_plan plan;
 	char new_run[RUN_ID_TEXT]; /* of a directory from the reading on; else once it is made */

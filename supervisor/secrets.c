@@ -8,6 +8,8 @@
 #include "daemon.h"
 #include "flowsup/fs.h"
 #include "flowsup/ipc.h"
+#include "flowsup/log.h"
+#include "seek.h"
 #include "withheld.h"
 
 void
@@ -99,8 +101,14 @@ secrets_move(struct daemon *d, const char *from, const char *to)
 {
 	struct secret *s = find(d, from);
 
-	if (s != NULL && find(d, to) == NULL)
-		strlcpy(s->run_id, to, sizeof(s->run_id));
+	if (s == NULL)
+		return;
+	if (find(d, to) != NULL) {
+		forget(d, s);
+		return;
+	}
+	strlcpy(s->run_id, to, sizeof(s->run_id));
+	s->offered = false;
 }
 
 void
@@ -122,15 +130,49 @@ secrets_lack(struct daemon *d, const struct session *s)
 	return find(d, s->run_id) == NULL;
 }
 
+/* Oldest first. */
+static void
+bound_offered(struct daemon *d)
+{
+	struct secret *s, *oldest = NULL;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(s, &d->secrets.list, entry)
+	{
+		if (s->offered && n++ == 0)
+			oldest = s;
+	}
+	if (n <= SECRETS_CRASHED_MOST)
+		return;
+	log_line(LOG_WARNING, "run %s: its withheld values are not kept any longer, for those of %d runs that "
+	    "crashed after it; a resume needs them in its environment", oldest->run_id, SECRETS_CRASHED_MOST);
+	forget(d, oldest);
+}
+
+static void
+offer(struct daemon *d, const char *run_id)
+{
+	struct secret *s = find(d, run_id);
+
+	if (s == NULL || s->offered)
+		return;
+	s->offered = true;
+	TAILQ_REMOVE(&d->secrets.list, s, entry);
+	TAILQ_INSERT_TAIL(&d->secrets.list, s, entry);
+	bound_offered(d);
+}
+
 void
 secrets_settle(struct daemon *d, const struct session *s)
 {
 	bool needs = json_length(json_get(s->policy, "withheld")) > 0;
 
-	/* A successor by policy may not have been looked at yet: it takes them when it is. */
-	if (!needs || (status_is_terminal(s->status) && !session_is_restarting(s) &&
-			  (s->status != STATUS_CRASHED || s->resumed_as_run[0] == '\0')))
+	/* A successor may not have been looked at yet: it takes them when it is. */
+	if (!needs || (status_is_terminal(s->status) && s->status != STATUS_CRASHED) ||
+	    (s->status == STATUS_CRASHED && find(d, s->run_id) != NULL && seek_is_killed(&d->home, s->run_id)))
 		secrets_drop(d, s->run_id);
+	else if (s->status == STATUS_CRASHED && !session_is_restarting(s) && s->resumed_as_run[0] == '\0')
+		offer(d, s->run_id);
 }
 
 static enum job_result

@@ -2,6 +2,7 @@
 
 #include "flowsup/config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "flowsup/buf.h"
@@ -89,6 +90,49 @@ withheld_gather(const struct json *names, char *const *first, char *const *secon
 		explicit_bzero(text.data, text.len);
 	buf_clear(&text);
 	return fd;
+}
+
+void
+withheld_wipe(struct buf *block)
+{
+	if (block->data != NULL)
+		explicit_bzero(block->data, block->len);
+	buf_clear(block);
+}
+
+static bool
+is_wanted(const char *entry, const struct json *names, char *const *present)
+{
+	struct json_iter it = json_iterate(names);
+	const struct json *one;
+	size_t len = strcspn(entry, "=");
+
+	while (json_next(&it, NULL, &one))
+		if (json_cstr_of(one) != NULL && json_text(one).len == len &&
+		    strncmp(json_cstr_of(one), entry, len) == 0)
+			return withheld_find(present, json_cstr_of(one)) == NULL;
+	return false;
+}
+
+int
+withheld_read(int fd, const struct json *names, char *const *present, struct buf *block, char ***list,
+    struct err *e)
+{
+	size_t at, n = 0;
+	char **all;
+
+	if (ipc_memfd_read(fd, WITHHELD_BYTES, block, e) != 0)
+		return -1;
+	if (block->len > 0 && block->data[block->len - 1] != '\0')
+		return err_set(e, ERR_PROTOCOL, "the withheld environment values are cut off");
+	all = calloc(json_length(names) + 1, sizeof(*all));
+	if (all == NULL)
+		return err_nomem(e);
+	for (at = 0; at < block->len && n < json_length(names); at += strlen(block->data + at) + 1)
+		if (is_wanted(block->data + at, names, present))
+			all[n++] = block->data + at;
+	*list = all;
+	return 0;
 }
 
 struct json *

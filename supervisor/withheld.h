@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "flowsup/buf.h"
 #include "flowsup/err.h"
 #include "flowsup/json.h"
 
@@ -27,6 +28,13 @@ const char *withheld_find(char *const *environment, const char *name);
  */
 int withheld_gather(const struct json *names, char *const *first, char *const *second,
     struct err *e);
+/*
+ * The entries of a memfd, of those names that `present` lacks: *block holds their text and is wiped and freed
+ * by withheld_wipe, *list (NULL-terminated) is freed.
+ */
+int withheld_read(int fd, const struct json *names, char *const *present, struct buf *block, char ***list,
+    struct err *e);
+void withheld_wipe(struct buf *block);
 /* Names that `environment` lacks: array, NULL with ERR_NOMEM. */
 struct json *withheld_missing(const struct json *names, char *const *environment, struct err *e);
 

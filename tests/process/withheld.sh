@@ -9,6 +9,7 @@ resumed() { [[ $(fact "$1" resumed_as) =~ ^[0-9] ]]; }
 unset "${!ANTHROPIC@}" 2>/dev/null
 export OWN_TOKEN=value-t-4711 MY_KEY=value-k-4712 PLAIN=value-p-4713
 clean() { env -u OWN_TOKEN -u MY_KEY "$@"; }
+clean2() { env -u MY_KEY "$@"; }
 in_files() { grep -rlE 'value-[tk]-471' "$FLOWSUP_HOME" 2>/dev/null; }
 # What an operation sees, outside of the home.
 show='echo "$OWN_TOKEN $MY_KEY $PLAIN" >>"'$T/seen'"; until [ -e "'$T/go'" ]; do sleep 0.02; done'
@@ -115,8 +116,42 @@ id=$("$FLOWSUP" start -- sleep 1000)
 wait_until worker_is_ready "$id"
 kill -KILL "$(worker_pid "$id")"
 wait_until is "$id" crashed
+# ---- Of a run that crashed the supervisor has them still ----
+"$FLOWSUP" kill "$id" >/dev/null 2>&1
+check "of a run that was killed it has none" wait_until none
+rm -f "$T/go" "$T/seen"
+id=$("$FLOWSUP" start "$T/again.yaml")
+wait_until worker_is_ready "$id"
+wait_until [ -s "$T/seen" ]
+crash "$id"
+wait_until is "$id" crashed
+"$FLOWSUP" supervisor restart
+clean "$FLOWSUP" resume "$id" --dry-run >"$T/out" 2>&1
+equal "a resume needs none of its own" 0 $?
+rm "$T/seen"
+next=$(OWN_TOKEN=another clean2 "$FLOWSUP" resume "$id" 2>"$T/said")
+check "what goes on has them" wait_until [ -s "$T/seen" ]
+equal "as they were, but what the resume has itself" "another value-k-4712 value-p-4713" "$(tail -1 "$T/seen")"
+matches "which is said" "the value of MY_KEY is taken from the supervisor" "$(cat "$T/said")"
+wait_until worker_is_ready "$next"
+rm "$T/seen"
+crash "$next"
+wait_until is "$next" crashed
+last=$(clean "$FLOWSUP" resume "$next" 2>/dev/null)
+check "a second one too" wait_until [ -s "$T/seen" ]
+equal "with the same" "another value-k-4712 value-p-4713" "$(tail -1 "$T/seen")"
+touch "$T/go"
+check "to its end" wait_until is "$last" completed
+equal "no file holds them" "" "$(in_files)"
+check "after which the supervisor has none" wait_until none
+id=$("$FLOWSUP" start -- sleep 1000)
+wait_until worker_is_ready "$id"
+kill -KILL "$(worker_pid "$id")"
+wait_until is "$id" crashed
 equal "of all that crashed the name may be another's" 0 \
 	"$("$FLOWSUP" resume --all-crashed --dry-run --without-env OWN_TOKEN --without-env PLAIN >"$T/out" 2>&1; echo $?)"
+
+"$FLOWSUP" kill "$id" >/dev/null 2>&1
 
 # ---- What is no sealed memfd ----
 if command -v python3 >/dev/null; then
