@@ -27,6 +27,7 @@ for format in 2 3; do
 	kill -KILL "$(worker_pid "$run")"
 	wait_until is_crashed "$run"
 	power_loss "$run"
+	"$FLOWSUP" supervisor stop # what it has in memory goes with the power
 	dir=$FLOWSUP_HOME/runs/$run
 	rm "$dir/artifacts/made/x"
 	sed -i -z '/^NEEDED=/d' "$dir/environ"
