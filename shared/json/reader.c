@@ -1,12 +1,8 @@
 /*
  * The reader: jsmn finds the tokens, everything else is checked here.
  *
- * 1. scan_survey() counts the tokens, so that they are allocated once, and finds where the nesting gets
- *    too deep; jsmn is not shown more than that, because its way up to an open bracket costs a
- *    step for each level.
- * 2. jsmn writes the tokens, but for those of long strings. Its verdict is not asked for: where it
- *    stopped early, tokens are missing, and the next step finds out why.
- * 3. read_text() goes through the text and the tokens side by side and builds the value. It looks
+ * 1. tokens.c says where the next string, word or container stands, but for what is wrong with it.
+ * 2. read_text() goes through the text and the tokens side by side and builds the value. It looks
  *    at every byte between tokens itself, and into every token.
  *
  * Finished values wait on one stack (items) until their container closes; frames are the
@@ -16,12 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JSMN_STATIC
-#define JSMN_STRICT
-#define JSMN_PARENT_LINKS
-#include <jsmn.h>
-
 #include "scan.h"
+#include "tokens.h"
 
 enum {
 	NAME_CACHE = 64,
@@ -67,8 +59,7 @@ struct frame {
 struct reader {
 	struct scan in;
 	size_t pos;
-	const jsmntok_t *token;
-	size_t tokens, next;
+	struct tokens *tokens;
 	const struct json_options *o;
 	unsigned max_depth;
 
@@ -159,108 +150,7 @@ report(struct reader *r, struct json_failure *failure, struct err *e)
 	    faults[f].text, r->in.detail != NULL ? ": " : "", r->in.detail != NULL ? r->in.detail : "");
 }
 
-/* ---- step 2 ---- */
-
-/* jsmn wants something behind a number; at the top there is nothing. */
-static bool
-is_bare_word(const struct reader *r)
-{
-	size_t i = 0;
-
-	while (i < r->in.len && scan_is_space(r->in.text[i]))
-		i++;
-	return i < r->in.len && strchr("{[\"", r->in.text[i]) == NULL;
-}
-
-static void
-bare_word(const struct reader *r, jsmntok_t *token)
-{
-	size_t from = 0, to;
-
-	while (scan_is_space(r->in.text[from]))
-		from++;
-	for (to = from; to < r->in.len && !scan_ends_word(r->in.text[to]); to++)
-		;
-	*token = (jsmntok_t){JSMN_PRIMITIVE, (int)from, (int)to, 0, -1};
-}
-
-static bool
-is_container_token(const jsmntok_t *t)
-{
-	return t->type == JSMN_OBJECT || t->type == JSMN_ARRAY;
-}
-
-/*
- * How far jsmn looks back for the container that is open, each time it comes to an end. SIZE_MAX
- * when what stands before a colon is in no container: that is no JSON, and no bound of the way.
- */
-static size_t
-way_back(const jsmn_parser *p, const jsmntok_t *token)
-{
-	int open = p->toksuper;
-
-	if (open >= 0 && !is_container_token(&token[open]))
-		open = token[open].parent; /* it was the name of the member */
-	if (open >= 0 && !is_container_token(&token[open]))
-		return SIZE_MAX;
-	return p->toknext - (unsigned)(open > 0 ? open : 0);
-}
-
-/* The token of the string whose quotes stand at from and end, and the parser behind it. */
-static void
-add_string(jsmn_parser *p, jsmntok_t *token, size_t from, size_t end)
-{
-	token[p->toknext++] = (jsmntok_t){JSMN_STRING, (int)from + 1, (int)end, 0, p->toksuper};
-	if (p->toksuper >= 0)
-		token[p->toksuper].size++;
-	p->pos = (unsigned)end + 1;
-}
-
-/*
- * Lets jsmn find the tokens, but for the long strings, over which it goes a byte at a time: it is
- * stopped before one and goes on behind it. A stop costs the way back, so it is made only where the
- * string is longer than that.
- */
-static void
-find_tokens(const struct reader *r, jsmn_parser *p, size_t len, jsmntok_t *token, size_t most)
-{
-	size_t from = 0, end;
-
-	while (scan_long_string(r->in.text, len, &from, &end)) {
-		if (end - from >= way_back(p, token)) {
-			jsmn_parse(p, r->in.text, from, token, (unsigned)most);
-			if (p->pos != from || p->toknext >= most)
-				return;
-			add_string(p, token, from, end);
-		}
-		from = end + 1;
-	}
-	jsmn_parse(p, r->in.text, len, token, (unsigned)most);
-}
-
-static jsmntok_t *
-tokenise(struct reader *r)
-{
-	size_t len = r->in.len, most = scan_survey(r->in.text, &len, r->max_depth);
-	jsmntok_t *token = malloc((most + 1) * sizeof(*token));
-	jsmn_parser parser;
-
-	if (token == NULL)
-		return NULL;
-	mem_expect(token, (most + 1) * sizeof(*token));
-	r->token = token;
-	if (is_bare_word(r)) {
-		bare_word(r, token);
-		r->tokens = 1;
-		return token;
-	}
-	jsmn_init(&parser);
-	find_tokens(r, &parser, len, token, most);
-	r->tokens = parser.toknext;
-	return token;
-}
-
-/* ---- step 3: between tokens ---- */
+/* ---- between tokens ---- */
 
 static void
 skip_space(struct reader *r)
@@ -289,19 +179,17 @@ here(const struct reader *r, size_t at, struct json_where *where)
 }
 
 /* The next token if it is of this type and starts here. */
-static const jsmntok_t *
-take_token(struct reader *r, jsmntype_t type)
+static bool
+take_token(struct reader *r, enum token_type type, size_t *end)
 {
-	const jsmntok_t *t = &r->token[r->next];
-	size_t start = r->pos + (type == JSMN_STRING);
-
-	if (r->next >= r->tokens || t->type != type || (size_t)t->start != start)
-		return NULL;
-	r->next++;
-	return t;
+	if (tokens_take(r->tokens, type, r->pos, end))
+		return true;
+	if (tokens_failed(r->tokens))
+		no_memory(r);
+	return false;
 }
 
-/* ---- step 3: numbers and literals ---- */
+/* ---- numbers and literals ---- */
 
 static struct json *
 new_literal(const struct literal *l, const struct json_where *where)
@@ -339,19 +227,20 @@ read_number(struct reader *r, const char *p, size_t n, const struct json_where *
 static struct json *
 read_word(struct reader *r)
 {
-	const jsmntok_t *t = take_token(r, JSMN_PRIMITIVE);
+	size_t end = r->in.len, agrees = 0;
+	const bool found = take_token(r, TOKEN_WORD, &end);
 	const char *p = r->in.text + r->pos;
-	size_t n = t != NULL ? (size_t)(t->end - t->start) : r->in.len - r->pos, agrees = 0;
+	size_t n = end - r->pos;
 	const struct literal *l = scan_literal(p, n, &agrees);
 	struct json_where room;
 	const struct json_where *where = here(r, r->pos, &room);
 	struct json *v;
 
-	if (l != NULL && (t == NULL || agrees != n || l->text[agrees] != '\0')) {
+	if (l != NULL && (!found || agrees != n || l->text[agrees] != '\0')) {
 		syntax(r, r->pos + agrees, "in a literal");
 		return NULL;
 	}
-	if (l == NULL && t == NULL) {
+	if (l == NULL && !found) {
 		bool whole, real;
 
 		n = scan_number(p, n, &whole, &real);
@@ -365,23 +254,18 @@ read_word(struct reader *r)
 	return v;
 }
 
-/* ---- step 3: strings ---- */
+/* ---- strings ---- */
 
+/* The string whose closing quote stands at end. */
 static struct json *
-read_string(struct reader *r)
+build_string(struct reader *r, size_t end)
 {
-	const jsmntok_t *t = take_token(r, JSMN_STRING);
-	size_t from = r->pos + 1, end, len = 0;
+	size_t from = r->pos + 1, len = 0;
 	struct json_where room;
 	const struct json_where *where = here(r, r->pos, &room);
 	uint8_t flags = 0;
 	struct text *s;
 
-	if (t == NULL) {
-		scan_broken_string(&r->in, r->pos);
-		return NULL;
-	}
-	end = (size_t)t->end;
 	if (from == end && where == NULL) {
 		r->pos = end + 1;
 		return json_string((struct slice){"", 0});
@@ -408,7 +292,24 @@ read_string(struct reader *r)
 	return &s->head;
 }
 
-/* ---- step 3: stacks ---- */
+static bool
+take_string(struct reader *r, size_t *end)
+{
+	if (take_token(r, TOKEN_STRING, end))
+		return true;
+	scan_broken_string(&r->in, r->pos);
+	return false;
+}
+
+static struct json *
+read_string(struct reader *r)
+{
+	size_t end;
+
+	return take_string(r, &end) ? build_string(r, end) : NULL;
+}
+
+/* ---- stacks ---- */
 
 static int
 push_item(struct reader *r, struct json *v)
@@ -454,7 +355,7 @@ push_frame(struct reader *r, enum json_type type)
 	return 0;
 }
 
-/* ---- step 3: member names ---- */
+/* ---- member names ---- */
 
 static uint32_t
 quick_hash(struct slice s)
@@ -476,37 +377,34 @@ quick_hash(struct slice s)
 static struct json *
 read_name(struct reader *r, uint32_t *hash)
 {
-	const jsmntok_t *t = r->next < r->tokens ? &r->token[r->next] : NULL;
 	bool positions = r->o != NULL && r->o->positions;
-	struct json **slot, *v;
+	struct json **slot, *v, *known;
 	struct slice raw;
+	size_t end;
 
-	if (!positions && t != NULL && t->type == JSMN_STRING && (size_t)t->start == r->pos + 1) {
-		raw = (struct slice){r->in.text + t->start, (size_t)(t->end - t->start)};
-		*hash = quick_hash(raw);
-		slot = &r->name[*hash % NAME_CACHE];
-		/* Only plain names get in, so an equal raw text is an equal name. */
-		if (*slot != NULL && slice_eq(text_slice(*slot), raw)) {
-			r->next++;
-			r->pos = (size_t)t->end + 1;
-			return json_ref(*slot);
-		}
+	if (!take_string(r, &end))
+		return NULL;
+	raw = (struct slice){r->in.text + r->pos + 1, end - r->pos - 1};
+	*hash = quick_hash(raw);
+	slot = &r->name[*hash % NAME_CACHE];
+	/* Only plain names get in, so an equal raw text is an equal name. */
+	if (!positions && *slot != NULL && slice_eq(text_slice(*slot), raw)) {
+		r->pos = end + 1;
+		return json_ref(*slot);
 	}
-	v = read_string(r);
+	v = build_string(r, end);
 	if (v == NULL)
 		return NULL;
 	*hash = quick_hash(text_slice(v));
-	if (!positions && (v->flags & F_PLAIN)) {
-		struct json *known = json_known_name(text_slice(v));
-
-		if (known != NULL) {
-			json_unref(v);
-			v = known;
-		}
-		slot = &r->name[*hash % NAME_CACHE];
-		json_unref(*slot);
-		*slot = json_ref(v);
+	if (positions || !(v->flags & F_PLAIN))
+		return v;
+	known = json_known_name(text_slice(v));
+	if (known != NULL) {
+		json_unref(v);
+		v = known;
 	}
+	json_unref(*slot);
+	*slot = json_ref(v);
 	return v;
 }
 
@@ -608,7 +506,7 @@ add_name(struct reader *r, struct json *name, uint32_t quick, size_t at)
 	return S_VALUE;
 }
 
-/* ---- step 3: the states ---- */
+/* ---- the states ---- */
 
 static enum state
 close_container(struct reader *r);
@@ -682,7 +580,7 @@ open_container(struct reader *r, enum json_type type)
 {
 	if (r->depth == r->max_depth)
 		return fault(r, JSON_FAULT_DEPTH, r->pos, NULL);
-	if (take_token(r, type == JSON_OBJECT ? JSMN_OBJECT : JSMN_ARRAY) == NULL)
+	if (!take_token(r, type == JSON_OBJECT ? TOKEN_OBJECT : TOKEN_ARRAY, NULL))
 		return syntax(r, r->pos, "expected a value");
 	if (push_frame(r, type) == -1)
 		return S_FAULT;
@@ -778,6 +676,7 @@ clear_reader(struct reader *r)
 		trie_drop(r->frame[i].index);
 	for (i = 0; i < NAME_CACHE; i++)
 		json_unref(r->name[i]);
+	tokens_close(r->tokens);
 	free(r->item);
 	free(r->frame);
 }
@@ -809,14 +708,13 @@ json_parse(struct slice text, const struct json_options *o, struct json **out,
     struct json_failure *failure, struct err *e)
 {
 	struct reader r = {.in = {.text = text.data, .len = text.len}, .o = o, .line = 1};
-	jsmntok_t *token = NULL;
 	enum state s;
 
 	r.max_depth = o != NULL && o->max_depth > 0 ? o->max_depth : JSON_MAX_DEPTH;
 	s = start(&r, o != NULL && o->max_bytes > 0 ? o->max_bytes : JSON_MAX_DOCUMENT);
 	if (s != S_FAULT) {
-		token = tokenise(&r);
-		s = token == NULL ? no_memory(&r) : read_packed(&r);
+		r.tokens = tokens_open(text.data, text.len);
+		s = r.tokens == NULL ? no_memory(&r) : read_packed(&r);
 	}
 	if (s == S_DONE) {
 		*out = r.item[0];
@@ -825,6 +723,5 @@ json_parse(struct slice text, const struct json_options *o, struct json **out,
 			*failure = (struct json_failure){.fault = JSON_OK};
 	}
 	clear_reader(&r);
-	free(token);
 	return s == S_DONE ? 0 : report(&r, failure, e);
 }

@@ -6,6 +6,8 @@
 void
 scan_fault(struct scan *s, enum json_fault kind, size_t at, const char *detail)
 {
+	if (s->failure.fault == JSON_FAULT_MEMORY)
+		return;
 	s->failure.fault = kind;
 	s->failure.where.offset = at;
 	s->detail = detail;
@@ -59,47 +61,6 @@ scan_long_string(const char *text, size_t len, size_t *from, size_t *end)
 		*from = *end + 1;
 	}
 	return false;
-}
-
-size_t
-scan_survey(const char *text, size_t *len, unsigned max_depth)
-{
-	size_t i, n = 0;
-	unsigned depth = 0;
-
-	for (i = 0; i < *len; i++) {
-		switch (text[i]) {
-		case '{':
-		case '[':
-			if (depth++ == max_depth) {
-				*len = i;
-				return n;
-			}
-			n++;
-			break;
-		case '}':
-		case ']':
-			if (depth > 0)
-				depth--;
-			break;
-		case '"':
-			n++;
-			i = string_end(text, i, *len);
-			break;
-		case ' ':
-		case '\n':
-		case '\r':
-		case '\t':
-		case ',':
-		case ':':
-			break;
-		default:
-			n++;
-			while (i + 1 < *len && !scan_ends_word(text[i + 1]))
-				i++;
-		}
-	}
-	return n;
 }
 
 /* ---- numbers and literals ---- */

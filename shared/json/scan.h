@@ -12,6 +12,7 @@ struct scan {
 	const char *detail;	     /* static, or NULL */
 };
 
+/* Want of memory is never taken back by what follows from it. */
 void scan_fault(struct scan *s, enum json_fault kind, size_t at, const char *detail);
 /* A syntax error, or a text that is not complete when `at` is its end. */
 void scan_syntax(struct scan *s, size_t at, const char *expected);
@@ -28,10 +29,6 @@ scan_ends_word(char c)
 {
 	return scan_is_space(c) || c == ',' || c == ']' || c == '}';
 }
-
-/* At least as many tokens as jsmn will find in the first *len bytes; *len is cut at the bracket
- * that opens one level too many. */
-size_t scan_survey(const char *text, size_t *len, unsigned max_depth);
 
 /* The next string, from *from outside of any on, that is longer than most; its quotes stand at *from
  * and *end. False when none that ends is left. In a text that is not JSON it may be no string. */

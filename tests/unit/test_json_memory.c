@@ -60,6 +60,27 @@ parse_together(const struct json *shared, struct err *e)
 	return v;
 }
 
+/* More containers are open where jsmn goes on than half of the tokens that there is room for at first. */
+static struct json *
+parse_deep(const struct json *shared, struct err *e)
+{
+	enum { DEEP = 600, WIDE = 1000 };
+	const struct json_options o = {.max_depth = DEEP};
+	struct json_failure f = {.fault = JSON_OK};
+	char deep[2 * DEEP + WIDE + 1];
+	struct json *v = NULL;
+	int i;
+
+	(void)shared;
+	memset(deep, '[', DEEP);
+	for (i = 0; i <= WIDE; i++)
+		deep[DEEP + i] = i % 2 == 0 ? '0' : ',';
+	memset(deep + DEEP + WIDE + 1, ']', DEEP);
+	if (json_parse((struct slice){deep, sizeof(deep)}, &o, &v, &f, e) == -1)
+		assert_int_equal(f.fault, JSON_FAULT_MEMORY);
+	return v;
+}
+
 static struct json *
 checked(struct json *v, struct err *e)
 {
@@ -189,6 +210,7 @@ static const struct {
     {"parse", parse, 25},
     {"parse with positions", parse_with_positions, 60},
     {"parse together", parse_together, 8},
+    {"parse deep", parse_deep, 8},
     {"set", set_many, 80},
     {"remove", remove_many, 8},
     {"elements", change_elements, 60},

@@ -75,6 +75,77 @@ test_json_reader__long_strings_are_judged_like_short_ones(void **state)
 	}
 }
 
+/* ---- Far into a text, where jsmn has gone on with what it still needs of what was read ---- */
+
+static void
+after_numbers(struct buf *b, unsigned numbers, const char *template)
+{
+	buf_reset(b);
+	buf_putc(b, '[');
+	while (numbers-- > 0)
+		buf_puts(b, "0,");
+	fill(b, template, 1, NULL);
+	buf_puts(b, "]");
+}
+
+static void
+test_json_reader__what_stands_far_in_is_judged_alike(void **state)
+{
+	enum { FEW = 1, FIRST = 1000, LAST = 1030 }; /* of 1,024 tokens some are the template's own */
+	struct buf near = {0}, far = {0};
+	unsigned n, i;
+
+	(void)state;
+	for (i = 0; i < sizeof(templates) / sizeof(templates[0]); i++)
+		for (n = FIRST; n <= LAST; n++) {
+			struct json_failure a = {0}, b = {0};
+			struct json *v = NULL, *w = NULL;
+			int rc;
+
+			after_numbers(&near, FEW, templates[i]);
+			after_numbers(&far, n, templates[i]);
+			rc = json_parse(buf_view(&near), NULL, &v, &a, NULL);
+			if (json_parse(buf_view(&far), NULL, &w, &b, NULL) != rc || a.fault != b.fault ||
+			    (rc != 0 && b.where.offset != a.where.offset + (size_t)2 * (n - FEW)))
+				fail_msg("%s after %u: %s at %zu, near %s at %zu", templates[i], n,
+				    json_fault_name(b.fault), b.where.offset, json_fault_name(a.fault),
+				    a.where.offset);
+			if (rc == 0)
+				assert_true(json_equal(json_at(v, FEW), json_at(w, n)));
+			json_unref(v);
+			json_unref(w);
+		}
+	buf_clear(&near);
+	buf_clear(&far);
+}
+
+static void
+test_json_reader__deep_and_wide(void **state)
+{
+	enum { DEEP = 3000, WIDE = 700 };
+	const struct json_options o = {.max_depth = 2 * DEEP + 1};
+	struct buf text = {0}, again = {0};
+	struct json *v = NULL;
+	struct err e = {0};
+	int i, k;
+
+	(void)state;
+	for (i = 0; i < DEEP; i++)
+		buf_puts(&text, i % 2 == 0 ? "[7," : "{\"a\":1,\"b\":");
+	buf_puts(&text, "null");
+	for (i = DEEP; i-- > 0;) {
+		for (k = 0; i % 500 == 0 && k < WIDE; k++)
+			buf_printf(&text, i % 2 == 0 ? ",%d" : ",\"k%d\":0", k);
+		buf_putc(&text, i % 2 == 0 ? ']' : '}');
+	}
+	assert_works(json_parse(buf_view(&text), &o, &v, NULL, &e), e);
+	json_write(&again, v);
+	assert_true(slice_eq(buf_view(&text), buf_view(&again)));
+	json_unref(v);
+	buf_clear(&text);
+	buf_clear(&again);
+}
+
 /* ---- Values that lie together ---- */
 
 static const struct json_options together = {.together = true};
@@ -196,6 +267,8 @@ test_json_reader__a_refused_text_leaves_nothing_packed(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_json_reader__long_strings_are_judged_like_short_ones),
+	cmocka_unit_test(test_json_reader__what_stands_far_in_is_judged_alike),
+	cmocka_unit_test(test_json_reader__deep_and_wide),
 	cmocka_unit_test(test_json_reader__packed_values_change_like_others),
 	cmocka_unit_test(test_json_reader__one_packed_value_outlives_the_rest),
 	cmocka_unit_test(test_json_reader__a_refused_text_leaves_nothing_packed),
