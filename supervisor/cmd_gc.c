@@ -45,20 +45,24 @@ tell_one(struct cli *c, const char *run_id, const char *why)
 static int
 remove_all(struct cli *c, struct target *t, const struct gc_plan *p, struct tally *sum, struct err *e)
 {
+	struct leftovers *left = leftovers_new(&t->home);
+	int rc = left != NULL ? 0 : err_nomem(e);
 	const char *why;
 	size_t i;
-	int rc;
 
-	for (i = 0; i < p->count; i++) {
+	for (i = 0; rc >= 0 && i < p->count; i++) {
 		why = NULL;
-		rc = cli_flag(c, "dry-run") ? 0 : gc_remove(&t->home, t->store, p->remove[i], &why, e);
+		rc = cli_flag(c, "dry-run")
+		    ? 0
+		    : gc_remove(&t->home, t->store, p->remove[i], left, &why, e);
 		if (rc < 0)
-			return -1;
+			break;
 		sum->removed += rc == 0;
 		sum->held += rc == 1;
 		tell_one(c, p->remove[i], why);
 	}
-	return 0;
+	leftovers_free(left);
+	return rc < 0 ? -1 : 0;
 }
 
 /* Of the command line, else of the configuration. */

@@ -8,6 +8,7 @@
 #include "flowsup/endops.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "leftover.h"
 #include "output.h"
 #include "seek.h"
 #include "target.h"
@@ -24,7 +25,6 @@ struct killing {
 	int lock_fd;
 	bool moved; /* this call ended it */
 	struct attempts attempts;
-	struct flow *flow;
 	struct endops_result ended;
 	struct err row;	       /* why the row could not be written */
 	struct proc_id *below; /* what descended from the worker */
@@ -211,38 +211,6 @@ check_place(struct killing *k, struct err *e)
 	    k->t->session.run_id, k->attempts.place.host);
 }
 
-/* ---- The operations ---- */
-
-/* Only to know what an operation may leave; a document that cannot be read allows nothing. */
-static void
-read_flow(struct killing *k)
-{
-	if (k->run_fd < 0 || seek_flow(k->run_fd, &k->flow, NULL) != 0)
-		k->flow = NULL;
-}
-
-/* Without its directory the operations are known by descent and marks alone. */
-static int
-end_operations(struct killing *k, struct err *e)
-{
-	struct endops_request q;
-
-	read_flow(k);
-	attempts_clear(&k->attempts);
-	if (k->run_fd >= 0 && attempts_read(k->run_fd, &k->attempts, e) != 0)
-		return -1;
-	q = (struct endops_request){.home = &k->t->home,
-	    .run_id = k->t->session.run_id,
-	    .session_id = k->t->session.session_id,
-	    .attempts = &k->attempts,
-	    .flow = k->flow,
-	    .also = k->below,
-	    .nalso = k->nbelow,
-	    .grace_most_ns = -1,
-	    .class = "cancelled"};
-	return endops_run(&q, &k->ended, e);
-}
-
 /* ---- Saying it ---- */
 
 static void
@@ -314,7 +282,8 @@ kill_run(struct killing *k, struct err *e)
 		(void)store_end(k, &k->row);
 	if (k->row.code != ERR_NONE)
 		mark_killed(k);
-	if (take_away_worker(k, e) != 0 || end_operations(k, e) != 0)
+	if (take_away_worker(k, e) != 0 ||
+	    leftover_end(&k->t->home, &k->t->session, k->run_fd, k->below, k->nbelow, &k->ended, e) != 0)
 		return -1;
 	/* The job is over: nobody will take what was queued for it. */
 	if (k->row.code != ERR_NONE ||
@@ -355,7 +324,6 @@ run(struct cli *c, struct err *e)
 		rc = kill_run(&k, e);
 	endops_clear(&k.ended);
 	attempts_clear(&k.attempts);
-	flow_free(k.flow);
 	free(k.below);
 	fd_close(&k.lock_fd);
 	fd_close(&k.run_fd);

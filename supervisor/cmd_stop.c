@@ -2,8 +2,8 @@
 #include "cli.h"
 #include "client.h"
 #include "ctl.h"
-#include "flowsup/endops.h"
 #include "flowsup/fs.h"
+#include "leftover.h"
 #include "output.h"
 #include "paste.h"
 #include "seek.h"
@@ -35,11 +35,13 @@ say_done(struct cli *c, const struct session *s, const char *text)
 
 /* 0 done, AGAIN: it has just been started. The row decides: whoever changes it first wins. */
 static int
-stop_queued(struct cli *c, struct target *t, struct err *e)
+cancel_queued(struct cli *c, struct target *t, int run_fd, struct err *e)
 {
 	bool moved = false;
 	struct err ignored = {0};
 
+	if (leftover_end_all(&t->home, &t->session, run_fd, e) != 0)
+		return -1;
 	if (session_transition(t->store, t->session.run_id, STATUS_CANCELLED, "run.cancelled.queued",
 		NULL, -1, &moved, e) != 0)
 		return -1;
@@ -50,6 +52,24 @@ stop_queued(struct cli *c, struct target *t, struct err *e)
 		(void)client_scan(&t->home, t->session.run_id, &ignored);
 	say_done(c, &t->session, "cancelled before it was started");
 	return 0;
+}
+
+/* With its lock, so that it is not started meanwhile; one without its files cannot be. */
+static int
+stop_queued(struct cli *c, struct target *t, struct err *e)
+{
+	struct err why = {0};
+	int run_fd = rundir_open(&t->home, t->session.run_id, &why), lock = -1, rc;
+
+	if (run_fd >= 0)
+		lock = run_lock_take(run_fd, LOCK_MS, &why);
+	if (lock < 0 && why.code == ERR_BUSY)
+		rc = AGAIN;
+	else if ((rc = target_reload(t, e)) == 0)
+		rc = t->session.status == STATUS_QUEUED ? cancel_queued(c, t, run_fd, e) : AGAIN;
+	fd_close(&lock);
+	fd_close(&run_fd);
+	return rc;
 }
 
 static int
@@ -65,25 +85,18 @@ static int
 tell_ended(struct cli *c, struct target *t, const struct endops_result *r, struct err *e)
 {
 	struct buf text = {0};
-	int rc = 0;
 
-	if (r->elsewhere) {
-		rc = err_set(e, ERR_REFUSED, "run %s belongs to another host or pid namespace",
-		    t->session.run_id);
-	} else if (json_length(r->left) > 0) {
-		endops_tell_left(r, &text);
-		rc = err_set(e, ERR_TIMEOUT, "run %s: not everything could be ended: %s",
-		    t->session.run_id, buf_text(&text));
-	} else if (r->found == 0) {
-		rc = err_set(e, ERR_REFUSED, "run %s has crashed, and nothing of it runs",
-		    t->session.run_id);
-		paste_resume(&text, c->home, &t->session);
-		err_hint(e, "%s", buf_text(&text));
-	} else {
+	if (leftover_check(&t->session, r, e) != 0)
+		return -1;
+	if (r->found > 0) {
 		say_done(c, &t->session, "its operations were ended; it can still be resumed");
+		return 0;
 	}
+	err_set(e, ERR_REFUSED, "run %s has crashed, and nothing of it runs", t->session.run_id);
+	paste_resume(&text, c->home, &t->session);
+	err_hint(e, "%s", buf_text(&text));
 	buf_clear(&text);
-	return rc;
+	return -1;
 }
 
 /* With the run's lock, so that no resume takes up meanwhile what is being ended. */
@@ -91,13 +104,6 @@ static int
 end_operations(struct cli *c, struct target *t, int run_fd, struct err *e)
 {
 	struct endops_result r = {0};
-	struct attempts a = {0};
-	const struct endops_request q = {.home = &t->home,
-	    .run_id = t->session.run_id,
-	    .session_id = t->session.session_id,
-	    .attempts = &a,
-	    .grace_most_ns = -1,
-	    .class = "cancelled"};
 	int lock = run_lock_take(run_fd, LOCK_MS, e), rc;
 
 	if (lock < 0 && e->code == ERR_NOTFOUND) {
@@ -106,13 +112,10 @@ end_operations(struct cli *c, struct target *t, int run_fd, struct err *e)
 	}
 	if (lock < 0)
 		return -1;
-	rc = attempts_read(run_fd, &a, e);
-	if (rc == 0)
-		rc = endops_run(&q, &r, e);
+	rc = leftover_end(&t->home, &t->session, run_fd, NULL, 0, &r, e);
 	if (rc == 0)
 		rc = tell_ended(c, t, &r, e);
 	endops_clear(&r);
-	attempts_clear(&a);
 	fd_close(&lock);
 	return rc;
 }

@@ -121,15 +121,21 @@ gc_plan_clear(struct gc_plan *p)
 
 /* With the lock: nothing of it runs, and nobody takes it up. */
 static int
-check_nothing_runs(int run_fd, const char **why, struct err *e)
+check_nothing_runs(int run_fd, const char *run_id, struct leftovers *left, const char **why, struct err *e)
 {
 	struct attempts a = {0};
 	int rc = attempts_read(run_fd, &a, e) == 0 ? 0 : e->code == ERR_NOTFOUND ? 0 : -1;
+	int n = 0;
 
 	if (rc == 0 && view_survivors(&a) > 0) {
 		*why = "operations of it still run";
 		rc = 1;
+	} else if (rc == 0 && (n = leftovers_count(left, run_id, run_fd, &a, e)) > 0) {
+		*why = "processes that its operations left still run";
+		rc = 1;
 	}
+	if (n < 0)
+		rc = -1;
 	attempts_clear(&a);
 	return rc;
 }
@@ -151,7 +157,8 @@ take_away(const struct home *h, struct store *s, const char *run_id, struct err 
 }
 
 int
-gc_remove(const struct home *h, struct store *s, const char *run_id, const char **why, struct err *e)
+gc_remove(const struct home *h, struct store *s, const char *run_id, struct leftovers *left,
+    const char **why, struct err *e)
 {
 	int run_fd = rundir_open(h, run_id, e), lock = -1, rc = 0;
 
@@ -166,7 +173,7 @@ gc_remove(const struct home *h, struct store *s, const char *run_id, const char 
 		} else if (lock < 0 && e->code != ERR_NOTFOUND) {
 			rc = -1;
 		} else {
-			rc = check_nothing_runs(run_fd, why, e);
+			rc = check_nothing_runs(run_fd, run_id, left, why, e);
 		}
 	}
 	if (rc == 0)

@@ -7,6 +7,7 @@
 
 #include "flowsup/home.h"
 #include "flowsup/store.h"
+#include "leftover.h"
 
 struct gc_rules {
 	double keep_s;	      /* ended more recently: kept; < 0: no such rule */
@@ -30,8 +31,8 @@ void gc_plan_clear(struct gc_plan *p);
  * Removes one: under its lock the directory is renamed, the row deleted, the tree removed. 0; 1 when it
  * is kept because something of it runs or holds it (*why says what); -1 with *e.
  */
-int gc_remove(const struct home *h, struct store *s, const char *run_id, const char **why,
-    struct err *e);
+int gc_remove(const struct home *h, struct store *s, const char *run_id, struct leftovers *left,
+    const char **why, struct err *e);
 #define GC_GONE ".gone-" /* begins the name of a directory that is being removed */
 /* Finishes removals that were interrupted, and takes away directories of starts that were cut off. */
 int gc_leftovers(const struct home *h, struct store *s, bool dry_run, unsigned *found, struct err *e);

@@ -4,6 +4,8 @@
 
 #include "client.h"
 #include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "leftover.h"
 #include "render.h"
 
 enum unique_mode
@@ -102,32 +104,99 @@ unique_refused(const struct cli *c, const struct home *h, struct store *s, const
 struct replacing {
 	struct store *store;
 	const struct home *home;
-	const char *run_id;
 	struct err err;
 };
 
-static int
-end_one(struct replacing *r, const struct session *s)
+/* The lock is had by whoever starts or resumes it just now; AGAIN: its row tells more in a moment. */
+enum { LOCK_MS = 1000, TRIES = 10, AGAIN = 1 };
+
+/* With its lock nobody starts or resumes it: still queued, or still to be resumed. */
+static bool
+is_without_worker(const struct session *s)
 {
+	return s->status == STATUS_QUEUED || session_is_restarting(s);
+}
+
+/* What it left, or has taken over, goes before its key is free. */
+static int
+end_locked(struct replacing *r, const struct session *s, int run_fd)
+{
+	bool did = false;
+
+	if (leftover_end_all(r->home, s, run_fd, &r->err) != 0)
+		return -1;
+	if (s->status == STATUS_CRASHED)
+		return session_give_up(r->store, s->run_id, "another run with its key replaced it", &did,
+		    &r->err);
+	return session_transition(r->store, s->run_id, STATUS_CANCELLED, "run.cancelled.queued",
+	    "another run with its key replaced it before it started", -1, &did, &r->err);
+}
+
+static int
+end_without_worker(struct replacing *r, const char *run_id)
+{
+	struct err why = {0};
+	int run_fd = rundir_open(r->home, run_id, &why), lock = -1, rc;
+	struct session s = {0};
+
+	if (run_fd >= 0)
+		lock = run_lock_take(run_fd, LOCK_MS, &why);
+	if (lock < 0 && why.code == ERR_BUSY)
+		rc = AGAIN;
+	else if ((rc = session_read(r->store, run_id, &s, &r->err)) == 0)
+		rc = is_without_worker(&s) ? end_locked(r, &s, run_fd) : AGAIN;
+	session_clear(&s);
+	fd_close(&lock);
+	fd_close(&run_fd);
+	return rc;
+}
+
+static int
+send_stop(struct replacing *r, const char *run_id)
+{
+	struct json *payload = json_set(json_object(), "mode", json_cstr("now"));
 	struct err ignored = {0};
-	struct json *payload;
 	char id[UUID_TEXT];
 
-	if (session_is_restarting(s))
-		return session_give_up(r->store, s->run_id, "another run with its key replaced it", NULL,
-		    &r->err);
-	if (s->status == STATUS_QUEUED)
-		return session_transition(r->store, s->run_id, STATUS_CANCELLED, "run.cancelled.queued",
-		    "another run with its key replaced it before it started", -1, NULL, &r->err);
-	payload = json_set(json_object(), "mode", json_cstr("now"));
-	if (control_insert(r->store, s->run_id, "stop", payload, id, &r->err) != 0) {
-		/* It has ended meanwhile. */
+	if (control_insert(r->store, run_id, "stop", payload, id, &r->err) != 0) {
+		/* It has ended meanwhile, or crashed. */
 		if (r->err.code != ERR_REFUSED)
 			return -1;
 		err_clear(&r->err);
+		return AGAIN;
 	}
-	(void)client_poke(r->home, s->run_id, &ignored);
+	(void)client_poke(r->home, run_id, &ignored);
 	return 0;
+}
+
+static int
+try_one(struct replacing *r, const char *run_id)
+{
+	struct session s = {0};
+	int rc = session_latest(r->store, run_id, &s, &r->err);
+
+	if (rc == 0 && is_without_worker(&s))
+		rc = end_without_worker(r, s.run_id);
+	else if (rc == 0 && !status_is_terminal(s.status))
+		rc = send_stop(r, s.run_id);
+	session_clear(&s);
+	return rc;
+}
+
+/* The job may go on in another run meanwhile. A resume that holds the lock for long is left a stop, which
+ * goes over to what it makes. */
+static int
+end_one(struct replacing *r, const char *run_id)
+{
+	int rc = AGAIN;
+	unsigned i;
+
+	for (i = 0; i < TRIES && rc == AGAIN; i++)
+		rc = try_one(r, run_id);
+	if (rc == AGAIN)
+		rc = send_stop(r, run_id);
+	return rc != AGAIN ? rc
+			   : err_set(&r->err, ERR_BUSY, "run %s changes its status all the time", run_id);
 }
 
 enum { REPLACED_MOST = 256 };
@@ -153,21 +222,17 @@ static int
 replace(const struct home *h, struct store *s, const char *key, const char *run_id, struct err *e)
 {
 	const struct session_filter f = {.unique_key = key};
-	struct replacing r = {.store = s, .home = h, .run_id = run_id};
+	struct replacing r = {.store = s, .home = h};
 	struct others o = {.but = run_id};
-	struct session row;
 	size_t i;
 
 	if (session_list(s, &f, gather, &o, e) != 0)
 		return -1;
 	for (i = 0; i < o.count; i++) {
-		if (session_read(s, o.ids[i], &row, e) != 0)
-			return -1;
-		if (end_one(&r, &row) != 0)
-			*e = r.err;
-		session_clear(&row);
-		if (r.err.code != ERR_NONE)
-			return -1;
+		if (end_one(&r, o.ids[i]) == 0)
+			continue;
+		*e = r.err;
+		return -1;
 	}
 	return 0;
 }

@@ -23,12 +23,14 @@ view_init(struct view *v, const struct home *h, struct store *s, const char *hom
 	if (client_is_up(h) && client_status(h, CLIENT_GLANCE_MS, &v->supervisor, &e) != 0)
 		v->supervisor = NULL;
 	v->has_here = proc_place_here(&v->here, &e) == 0;
+	v->left = leftovers_new(h);
 }
 
 void
 view_clear(struct view *v)
 {
 	json_unref(v->supervisor);
+	leftovers_free(v->left);
 	*v = (struct view){0};
 }
 
@@ -253,8 +255,22 @@ is_elsewhere(const struct view *v, const struct attempts *a)
 	return v->has_here && a->has_place && !proc_place_is(&a->place, &v->here, &other_boot);
 }
 
+/* Where none of the processes runs any more that are known by number: what else it left. Only of this boot,
+ * so that old runs have nobody look through all processes. */
+static unsigned
+leftovers(const struct view *v, const struct session *s, int run_fd, const struct attempts *a)
+{
+	bool other_boot = true;
+	int n = 0;
+
+	if (v->left != NULL && v->has_here && s->status == STATUS_CRASHED && a->has_place &&
+	    proc_place_is(&a->place, &v->here, &other_boot) && !other_boot)
+		n = leftovers_count(v->left, s->run_id, run_fd, a, &(struct err){0});
+	return n > 0 ? (unsigned)n : 0;
+}
+
 static void
-facts_from_attempts(const struct view *v, const struct session *s, const struct attempts *a,
+facts_from_attempts(const struct view *v, const struct session *s, int run_fd, const struct attempts *a,
     bool lock_held, struct facts *f)
 {
 	bool live = !status_is_terminal(s->status);
@@ -264,6 +280,8 @@ facts_from_attempts(const struct view *v, const struct session *s, const struct 
 		f->worker_pid = a->has_place ? a->worker.pid : 0;
 	if (!live && s->resumed_as_run[0] == '\0')
 		f->survivors = view_survivors(a);
+	if (!live && s->resumed_as_run[0] == '\0' && f->survivors == 0)
+		f->survivors = leftovers(v, s, run_fd, a);
 }
 
 /* After the attempts: of a run of another place the lock says nothing here. */
@@ -299,7 +317,8 @@ missing_of(const struct view *v, const struct session *s, int run_fd)
 	return fstatat(v->home->runs_fd, s->run_id, &st, AT_SYMLINK_NOFOLLOW) == 0 ? NULL : "directory";
 }
 
-/* Only runs that may have processes are looked at: a list of thousands of old runs opens no files. */
+/* Only of runs that may have processes more is looked at than whether they are there: a list of thousands
+ * of old runs opens no files. */
 static void
 facts_find(const struct view *v, const struct session *s, struct facts *f)
 {
@@ -308,8 +327,6 @@ facts_find(const struct view *v, const struct session *s, struct facts *f)
 	bool held = false, known;
 	int fd;
 
-	if (status_is_terminal(s->status) && !is_resumable(s))
-		return;
 	if (status_is_terminal(s->status) && s->status != STATUS_CRASHED) {
 		f->missing = missing_of(v, s, -1);
 		return;
@@ -323,7 +340,7 @@ facts_find(const struct view *v, const struct session *s, struct facts *f)
 	known = run_lock_held(fd, &held, &e) == 0;
 	held = known && held;
 	if (attempts_read(fd, &a, &e) == 0) {
-		facts_from_attempts(v, s, &a, held, f);
+		facts_from_attempts(v, s, fd, &a, held, f);
 		if (f->missing == NULL && seek_lacks_checkpoint(fd, &a))
 			f->missing = CKPT_BASE;
 		attempts_clear(&a);
@@ -639,7 +656,7 @@ view_run_full(const struct view *v, const struct session *s, struct err *e)
 	if (facts.missing == NULL && seek_lacks_checkpoint(files.fd, &files.attempts))
 		facts.missing = CKPT_BASE;
 	facts.damaged = json_length(files.problems) > 0;
-	facts_from_attempts(v, s, &files.attempts, files.lock_held, &facts);
+	facts_from_attempts(v, s, files.fd, &files.attempts, files.lock_held, &facts);
 	facts_from_lock(s, files.lock_free, &facts);
 	facts_from_supervisor(v, s, &facts);
 	if (session_transitions(v->store, s->run_id, collect_transition, &moves, e) != 0 ||

@@ -9,6 +9,7 @@
 #include "flowsup/home.h"
 #include "flowsup/json.h"
 #include "flowsup/store.h"
+#include "leftover.h"
 
 struct view {
 	const struct home *home;
@@ -17,6 +18,7 @@ struct view {
 	struct json *supervisor; /* client_status, or NULL: none listens */
 	struct proc_place here;
 	bool has_here;
+	struct leftovers *left; /* or NULL: they are not asked for */
 };
 /* Asks a running supervisor what it knows; starts none. Borrows all but what it asks for. */
 void view_init(struct view *v, const struct home *h, struct store *s, const char *home_option);

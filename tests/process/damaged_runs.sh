@@ -73,6 +73,15 @@ session=$(run_fact "$id" session_id)
 run_command kill "$id"
 check "kill finds what it left by its marks" wait_until no_sleepers "$session"
 
+# ---- Of runs that have ended ----
+for words in true false; do
+	id=$("$FLOWSUP" start -- $words)
+	"$FLOWSUP" wait "$id" 2>/dev/null
+	rm -r "$FLOWSUP_HOME/runs/$id"
+	matches "list marks one without directory that ended with $words" "(completed|failed) \(no directory\)" \
+		"$("$FLOWSUP" list -n 1)"
+done
+
 # ---- Files of a dead run ----
 damage() { # how file run
 	case $1 in

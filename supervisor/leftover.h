@@ -1,0 +1,41 @@
+/*
+ * What a dead worker's operations left: processes that are found although none of those runs any more
+ * whose numbers are known, and the end of all of it.
+ */
+#ifndef FLOWSUP_SUPERVISOR_LEFTOVER_H
+#define FLOWSUP_SUPERVISOR_LEFTOVER_H
+
+#include <stddef.h>
+
+#include "flowsup/endops.h"
+#include "flowsup/home.h"
+#include "flowsup/store.h"
+
+/*
+ * The processes that bear the marks of runs of this home. They are looked for with the first question,
+ * by one walk for all runs: what has begun since is not among them. Borrows the home.
+ */
+struct leftovers;
+struct leftovers *leftovers_new(const struct home *h); /* NULL: out of memory */
+void leftovers_free(struct leftovers *l);
+/* Of how many operations of this run, whose attempts these are, something runs. What an operation with
+ * `leave` left does not count. -1 with *e when it could not be looked. */
+int leftovers_count(struct leftovers *l, const char *run_id, int run_fd, const struct attempts *a,
+    struct err *e);
+
+/*
+ * Ends all that runs of one without a worker, as endops_run(); also has what was seen below its worker.
+ * The caller holds the lock. run_fd -1: the directory is gone; it is known by its marks.
+ */
+int leftover_end(const struct home *h, const struct session *s, int run_fd, const struct proc_id *also,
+    size_t nalso, struct endops_result *out, struct err *e);
+/* 0, or -1 with *e where not all of it was ended: ERR_REFUSED, ERR_TIMEOUT. */
+int leftover_check(const struct session *s, const struct endops_result *r, struct err *e);
+
+/*
+ * Both, of one that is queued or has crashed. A resume has what outlived its predecessor's worker for its
+ * own from its first moment on, also in the queue: nobody else sees to that any more.
+ */
+int leftover_end_all(const struct home *h, const struct session *s, int run_fd, struct err *e);
+
+#endif
