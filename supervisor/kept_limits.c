@@ -75,18 +75,33 @@ store_until(struct daemon *d, const char *run_id, const struct json *seconds, in
 	return session_metadata(d->store, run_id, POLICY, o, e);
 }
 
+/* Whoever told its worker to stop now was told that nothing of it runs on. */
+static int
+is_stopped_now(struct daemon *d, const char *run_id, bool *is, struct err *e)
+{
+	struct control_standing at;
+
+	if (control_standing(d->store, run_id, &at, e) != 0)
+		return -1;
+	*is = at.stopped_now;
+	return 0;
+}
+
 static enum job_result
 policy_job(struct daemon *d, struct job *j, struct err *e)
 {
 	struct kept_run *r = find(d, j->run_id);
 	struct session s = {0};
-	int64_t until = 0;
+	bool stopped = false;
+	int64_t until = clock_monotonic_ns();
 	int rc;
 
 	if (r == NULL)
 		return JOB_DONE;
 	rc = session_read(d->store, j->run_id, &s, e);
-	if (rc == 0 && !stored_until(d, &s, &until))
+	if (rc == 0)
+		rc = is_stopped_now(d, j->run_id, &stopped, e);
+	if (rc == 0 && !stopped && !stored_until(d, &s, &until))
 		rc = store_until(d, j->run_id, j->value, &until, e);
 	if (rc == 0) {
 		r->until_ns = until;

@@ -151,6 +151,39 @@ check "orphans: {keep: 1h} keeps it at first" alive "$(start_member a pid)"
 check "and ends it then" wait_until they_pass_until unmarked
 equal "like a stop" cancelled "$(stop_class a)"
 
+# ---- Told to stop now, by a worker that dies before they have ended ----
+# Its worker's SIGTERM does not end it; another one does.
+printf '%s%s' "${head/orphans: \{keep: 1h\}/orphans: keep}" "  - {id: a, grace: 10m, run: 'n=0; trap \"n=\\\$((n + 1)); echo >> $T/terms; [ \\\$n -lt 2 ] || exit 0\" TERM; touch $T/trapped; while :; do sleep 0.05; done'}
+" >"$T/flow.yaml"
+run=$("$FLOWSUP" start "$T/flow.yaml")
+wait_until [ -e "$T/trapped" ]
+wait_until worker_is_ready "$run"
+check "stop --now is applied" "$FLOWSUP" stop --now --wait=60s "$run" 2>/dev/null
+wait_until [ -e "$T/terms" ]
+kill -KILL "$(worker_pid "$run")"
+wait_until status_is "$run" crashed
+check "what it was told to end is ended by the supervisor" wait_until has_exit a
+equal "as by the stop" cancelled "$(stop_class a)"
+
+# ---- What an operation left behind ----
+begin "  - {id: a, run: 'setsid sleep 1000 & echo \$! > $T/left; $wait_go; exit 3'}
+" a
+wait_until marked 1
+left=$(cat "$T/left")
+touch "$GO"
+wait_until has_exit a
+wait_until gone "$(start_member a pid)"
+check "it lives" alive "$left"
+matches_soon "list says so" "$run[^|]*crashed \(1 running\)" "$FLOWSUP" list -n 1
+equal "and show" 1 "$(json "$("$FLOWSUP" show --json "$run")" running_operations)"
+"$FLOWSUP" gc --keep-days 0 >/dev/null 2>"$T/said"
+matches "gc keeps its run" "run $run is kept: processes that its operations left still run" "$(cat "$T/said")"
+check "kill ends it" "$FLOWSUP" kill "$run" 2>/dev/null
+check "it is gone" gone "$left"
+check "list says that nothing runs" wait_until unmarked
+"$FLOWSUP" gc --keep-days 0 >/dev/null 2>&1
+check "then gc takes the run away" test ! -e "$FLOWSUP_HOME/runs/$run"
+
 # ---- A number that has been given away ----
 
 head=${head/orphans: \{keep: 1h\}
