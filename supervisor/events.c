@@ -309,10 +309,8 @@ add_cause(const struct json *event, struct buf *to)
 
 	if (cause[0] == '\0' || state[0] == '\0')
 		return false;
-	buf_printf(to, ": %s %s", cause,
-	    strcmp(state, "failed") == 0      ? "failed"
-	        : strcmp(state, "skipped") == 0 ? "was skipped"
-	                                        : "did not fail");
+	buf_puts(to, ": ");
+	render_cause(to, render_member(event, "op"), cause, state);
 	return true;
 }
 

@@ -13,6 +13,24 @@ render_member(const struct json *o, const char *name)
 	return text == NULL ? "" : text;
 }
 
+void
+render_cause(struct buf *to, const char *op, const char *cause, const char *state)
+{
+	static const char *const words[][2] = {
+	    {"failed", "failed"}, {"skipped", "was skipped"}, {"cancelled", "was cancelled"}};
+	const char *what = "did not fail";
+	size_t i;
+
+	if (strcmp(op, cause) == 0) {
+		buf_puts(to, "a condition of its edges was not met");
+		return;
+	}
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(state, words[i][0]) == 0)
+			what = words[i][1];
+	buf_printf(to, "%s %s", cause, what);
+}
+
 double
 render_number(const struct json *o, const char *name, double otherwise)
 {

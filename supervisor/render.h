@@ -9,6 +9,9 @@
 
 /* The text of a member, "" when it is null, absent or no plain string. */
 const char *render_member(const struct json *o, const char *name);
+/* Why op was skipped: what became of the operation behind it, or, when that is op itself, that a condition
+ * of its edges did not hold. */
+void render_cause(struct buf *to, const char *op, const char *cause, const char *state);
 double render_number(const struct json *o, const char *name, double otherwise);
 /* "4m10s", or "" for a negative number. */
 const char *render_seconds(double seconds, char *to);

@@ -104,21 +104,24 @@ view_is_settled(enum op_state s)
 	return s == OP_COMPLETED || s == OP_FAILED || s == OP_SKIPPED;
 }
 
-/* Whether a settled predecessor means that the edge never opens. */
+/* Whether a settled predecessor means that the edge never opens, as the worker judges it; by its
+ * condition only where its label fits. A response that is not saved yet is not known here. */
 static bool
-is_blocked(const struct flow_edge *edge, enum op_state before)
+is_blocked(const struct flow_edge *edge, const struct op_view *from, bool *by_condition)
 {
-	if (!view_is_settled(before))
+	enum flow_outcome outcome = from->state == OP_COMPLETED ? FLOW_COMPLETED
+	    : from->state == OP_FAILED				? FLOW_FAILED
+								: FLOW_SKIPPED;
+	bool holds = true;
+
+	if (!view_is_settled(from->state))
 		return false;
-	switch (edge->on) {
-	case FLOW_ON_SUCCESS:
-		return before != OP_COMPLETED;
-	case FLOW_ON_FAILURE:
-		return before != OP_FAILED;
-	case FLOW_ON_ALWAYS:
+	*by_condition = flow_edge_fits(edge, outcome);
+	if (!*by_condition)
+		return true;
+	if (from->entry == NULL && from->state != OP_SKIPPED)
 		return false;
-	}
-	return false;
+	return flow_edge_holds(edge, outcome, json_get(from->entry, "response"), &holds, NULL) == 0 && !holds;
 }
 
 static bool
@@ -143,12 +146,13 @@ state_of_unstarted(const struct run_files *f, const struct session *s, size_t op
     struct op_view *ops)
 {
 	const struct flow_op *o = &f->flow->ops[op];
+	bool by_condition;
 	size_t i;
 
 	for (i = 0; i < o->nneeds; i++) {
-		if (!is_blocked(&o->needs[i], ops[o->needs[i].op].state))
+		if (!is_blocked(&o->needs[i], &ops[o->needs[i].op], &by_condition))
 			continue;
-		ops[op].blocker = o->needs[i].op;
+		ops[op].blocker = by_condition ? op : o->needs[i].op;
 		return OP_SKIPPED;
 	}
 	if (waits_for_approval(s, o->id))

@@ -24,7 +24,7 @@ struct op_view {
 	const struct json *before; /* the end of the attempt before that */
 	int64_t leftovers; /* processes that all its attempts here left, and that were ended */
 	const struct json *recent; /* of view_recent, or NULL */
-	size_t blocker; /* operation that keeps it from running, SIZE_MAX: none */
+	size_t blocker; /* operation that keeps it from running, SIZE_MAX: none; itself: a condition */
 };
 
 int64_t view_number(const struct json *object, const char *name, int64_t otherwise);

@@ -6,6 +6,7 @@
 #include "flowsup/exits.h"
 #include "flowsup/fs.h"
 #include "output.h"
+#include "render.h"
 #include "view_ops.h"
 
 enum { NAMED_MOST = 3, TEXT_MOST = 60 };
@@ -83,16 +84,13 @@ why_skipped(const struct run_files *f, const struct op_view *ops, size_t op, str
 	size_t blocker = ops[op].blocker;
 
 	/* The one that all of it comes from, as its event names it. */
-	while (blocker != SIZE_MAX && ops[blocker].state == OP_SKIPPED && ops[blocker].blocker != SIZE_MAX)
+	while (blocker != SIZE_MAX && blocker != op && ops[blocker].state == OP_SKIPPED &&
+	    ops[blocker].blocker != SIZE_MAX && ops[blocker].blocker != blocker)
 		blocker = ops[blocker].blocker;
-	if (blocker == SIZE_MAX) {
-		buf_puts(to, "a condition of its edges was not met");
-		return;
-	}
-	buf_printf(to, "%s %s", f->flow->ops[blocker].id,
-	    ops[blocker].state == OP_FAILED      ? "failed"
-	        : ops[blocker].state == OP_SKIPPED ? "was skipped"
-	                                           : "did not fail");
+	if (blocker == SIZE_MAX)
+		blocker = op;
+	render_cause(to, f->flow->ops[op].id, f->flow->ops[blocker].id,
+	    ops[blocker].state == OP_FAILED ? "failed" : ops[blocker].state == OP_SKIPPED ? "skipped" : "completed");
 }
 
 /* ---- Why it was started ---- */

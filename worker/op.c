@@ -191,7 +191,9 @@ op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_s
 		if (flow_edge_holds(edge, outcome_of(from), from->response, &holds, e) != 0)
 			return -1;
 		if (!holds) {
-			*cause = from->state == OP_SKIPPED ? from->cause : edge->op;
+			*cause = flow_edge_fits(edge, outcome_of(from)) ? i
+			    : from->state == OP_SKIPPED			? from->cause
+									: edge->op;
 			*out = OP_SKIPPED;
 			return 0;
 		}

@@ -86,7 +86,7 @@ struct op {
 	struct json *response; /* what conditions and templates of successors look at; may be NULL */
 	uint32_t unmet;	       /* predecessors whose outcome does not count yet */
 	uint32_t next;
-	uint32_t cause; /* the operation because of which this one was skipped */
+	uint32_t cause; /* the operation because of which this one was skipped; itself: a condition */
 	uint32_t attempts;
 	uint8_t state;
 	bool replayed; /* its outcome came with the state the run started from */
@@ -129,8 +129,9 @@ bool op_is_by_reference(const struct json *response);
 
 /*
  * What the edges of an operation say, once all its predecessors are settled: OP_READY, or
- * OP_SKIPPED with *cause the predecessor behind it. A predecessor that was skipped passes its own
- * cause on, so that the cause is where it began. -1 with ERR_NOMEM, or ERR_LIMIT when a condition
+ * OP_SKIPPED with *cause the predecessor behind it, or i where the edge's label fits and its condition
+ * does not hold. A predecessor that was skipped passes its own cause on, so that the cause is where it
+ * began. -1 with ERR_NOMEM, or ERR_LIMIT when a condition
  * looks into a response that is kept by reference.
  */
 int op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_state *out,

@@ -235,6 +235,8 @@ int flow_check_size(const struct flow *f, const char *name, struct flow_diagnost
 /* ---- While it runs: pure functions ---- */
 
 enum flow_outcome { FLOW_COMPLETED, FLOW_FAILED, FLOW_SKIPPED, FLOW_CANCELLED };
+/* Whether the label of an edge lets a settled predecessor pass, whatever its condition says. */
+bool flow_edge_fits(const struct flow_edge *edge, enum flow_outcome outcome);
 /*
  * Whether a settled predecessor lets the edge pass: `on` success: it completed; failure: it failed;
  * always: it settled at all, also skipped. Then `when` is asked of its response (NULL: there is

@@ -53,14 +53,20 @@ matches(const struct json *value, const char *pattern, bool *holds, struct err *
 	return r;
 }
 
+bool
+flow_edge_fits(const struct flow_edge *edge, enum flow_outcome outcome)
+{
+	return outcome_fits((enum flow_on)edge->on, outcome);
+}
+
 int
 flow_edge_holds(const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, bool *holds, struct err *e)
 {
 	const struct json *found = NULL;
 
-	if (!outcome_fits((enum flow_on)edge->on, outcome) || edge->when == FLOW_WHEN_ALWAYS) {
-		*holds = outcome_fits((enum flow_on)edge->on, outcome);
+	if (!flow_edge_fits(edge, outcome) || edge->when == FLOW_WHEN_ALWAYS) {
+		*holds = flow_edge_fits(edge, outcome);
 		return 0;
 	}
 	if (response != NULL)
