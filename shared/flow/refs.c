@@ -100,10 +100,10 @@ check_template(struct checker *c, const struct template_reference *ref, const st
 	    FLOW_MAX_ID + 1 : ref->name.len), ref->name.data);
 	switch (ref->ref) {
 	case FLOW_REF_RESPONSE:
-		check_operation(c, name, at, "{{ops...response}}");
+		check_operation(c, name, at, "{{ops.ID.response}}");
 		break;
 	case FLOW_REF_ARTIFACTS:
-		check_operation(c, name, at, "{{artifacts...}}");
+		check_operation(c, name, at, "{{artifacts.ID}}");
 		break;
 	case FLOW_REF_ARG:
 		if (r->own->f.args == NULL || json_getn(r->own->f.args, ref->name) == NULL)
@@ -291,7 +291,7 @@ judge_group(struct checker *c, struct walk *w, size_t from, size_t to, uint32_t 
 			continue;
 		snprintf(c->r->context, sizeof(c->r->context), "operation \"%s\": ",
 		    c->list[i].draft->id);
-		hint(problem(c->r, c->list[i].at, "\"%s\" names \"%s\", which need not have ended before",
+		hint(problem(c->r, c->list[i].at, "\"%s\" names \"%s\", which need not have ended before this begins",
 			 c->list[i].what, own->ops[c->list[i].to].id),
 		    "add %s to its \"needs\"", own->ops[c->list[i].to].id);
 		c->r->context[0] = '\0';

@@ -629,16 +629,20 @@ static const struct refused {
 	     "  - {id: a, exec: ['{{prompt']}\n"), false, ERR_DOCUMENT, 2, 20,
 	"operation \"a\": \"{{prompt...\" is not closed by }}",
 	"write \\{{ where {{ stands for itself"},
+    {"template_blank_open", TEXT("plan:\n"
+	     "  - {id: a, exec: ['a {{ b']}\n"), false, ERR_DOCUMENT, 2, 20,
+	"operation \"a\": \"{{ b...\" is not closed by }}",
+	"write \\{{ where {{ stands for itself"},
     {"template_dangling", TEXT("plan:\n"
 	     "  - {id: a, exec: ['{{ops.bb.response}}']}\n"), false, ERR_DOCUMENT, 2, 20,
-	"operation \"a\": \"{{ops...response}}\" names \"bb\", and no operation has "
+	"operation \"a\": \"{{ops.ID.response}}\" names \"bb\", and no operation has "
 	"this id",
 	""},
     {"template_order", TEXT("plan:\n"
 	     "  - {id: a, run: x}\n"
 	     "  - {id: b, exec: ['{{ops.a.response}}']}\n"), false, ERR_DOCUMENT, 3, 20,
-	"operation \"b\": \"{{ops...response}}\" names \"a\", which need not have "
-	"ended before",
+	"operation \"b\": \"{{ops.ID.response}}\" names \"a\", which need not have "
+	"ended before this begins",
 	"add a to its \"needs\""},
     {"template_item", TEXT("plan:\n"
 	     "  - {id: a, exec: ['{{item}}']}\n"), false, ERR_DOCUMENT, 2, 20,
@@ -651,11 +655,11 @@ static const struct refused {
     {"template_foreach", TEXT("plan:\n"
 	     "  - {id: a, run: x, foreach: [1]}\n"
 	     "  - {id: b, needs: [a], exec: ['{{ops.a.response}}']}\n"), false, ERR_DOCUMENT, 3, 32,
-	"operation \"b\": \"{{ops...response}}\" names \"a\", which is a foreach",
+	"operation \"b\": \"{{ops.ID.response}}\" names \"a\", which is a foreach",
 	"name one of its operations, such as a.0, or read the files FLOWSUP_DEP_..."},
     {"template_env", TEXT("env: {X: '{{ops.a.response}}'}\n"
 	     "plan: [{id: a, run: x}]\n"), false, ERR_DOCUMENT, 1, 10,
-	"\"{{ops...response}}\" cannot name an operation here: nothing has run yet",
+	"\"{{ops.ID.response}}\" cannot name an operation here: nothing has run yet",
 	""},
     {"template_sh", TEXT("roles: {r: {provider: sh}}\n"
 	     "plan: [{id: a, assignee: r, instruction: 'x {{prompt}}'}]\n"), false, ERR_DOCUMENT, 2, 42,
