@@ -15,6 +15,7 @@
 /* ROWS_KEPT: lines of the terminal that are left alone. */
 enum { TAIL_BYTES = 4096, BAR_LEAST = 6, BAR_MOST = 40, ROWS_KEPT = 2, LEAST_DONE_FOR_ESTIMATE = 2,
 	INDENT = 4 };
+#define RESIZE_SETTLES_NS (400 * NS_PER_MS) /* tmux tells of a further size after 250 ms */
 
 static double
 now_seconds(void)
@@ -362,11 +363,57 @@ has_terminal(const struct live *l)
 	return group < 0 || group == getpgrp();
 }
 
+/* Most terminals wrap lines that have become too wide; these cut them off. */
+static bool
+terminal_wraps(void)
+{
+	return getenv("TMUX") != NULL || (getenv("XTERM_VERSION") == NULL && getenv("STY") == NULL);
+}
+
+/* Lines of the terminal, as wide as it is now, that hold what was drawn last. */
+static int
+rows_of_drawn(const struct live *l)
+{
+	int rows = 0, i;
+
+	for (i = 0; i < l->drawn; i++)
+		rows += terminal_wraps() && l->widths[i] > l->out->width
+		    ? (l->widths[i] + l->out->width - 1) / l->out->width
+		    : 1;
+	return rows;
+}
+
+/*
+ * Whether the size of the terminal is known. While somebody drags its edge it has many sizes, and a
+ * terminal tells of them late and not of all: what is drawn for one that it has no more would stand
+ * elsewhere than it is looked for.
+ */
+static bool
+is_settled(struct live *l)
+{
+	int width = l->out->width, height = l->out->height;
+
+	out_resize(l->out);
+	if (l->out->width != width || l->out->height != height)
+		live_resize(l);
+	return clock_monotonic_ns() >= l->settled_ns;
+}
+
+static void
+take_away(struct live *l)
+{
+	go_up(l, rows_of_drawn(l));
+	out_puts(l->out, "\033[J");
+}
+
 void
 live_draw(struct live *l, const struct session *s, const struct tally *t)
 {
-	if (!has_terminal(l))
+	if (!has_terminal(l) || !is_settled(l))
 		return;
+	if (l->settled_ns != 0)
+		take_away(l);
+	l->settled_ns = 0;
 	go_up(l, l->drawn);
 	draw_head(l, s, t);
 	draw_reason(l, s);
@@ -381,8 +428,8 @@ live_erase(struct live *l)
 {
 	if (l->drawn == 0 || !has_terminal(l))
 		return;
-	go_up(l, l->drawn);
-	out_puts(l->out, "\033[J");
+	out_resize(l->out);
+	take_away(l);
 	out_flush(l->out);
 }
 
@@ -393,26 +440,8 @@ live_forget(struct live *l)
 	l->drawn = 0;
 }
 
-/* Most terminals wrap lines that have become too wide; these cut them off. */
-static bool
-terminal_wraps(void)
-{
-	return getenv("XTERM_VERSION") == NULL && getenv("STY") == NULL;
-}
-
 void
 live_resize(struct live *l)
 {
-	int rows = 0, i;
-
-	out_resize(l->out);
-	if (!has_terminal(l))
-		return;
-	for (i = 0; i < l->drawn; i++)
-		rows += terminal_wraps() && l->widths[i] > l->out->width
-		    ? (l->widths[i] + l->out->width - 1) / l->out->width
-		    : 1;
-	go_up(l, rows);
-	out_puts(l->out, "\033[J");
-	out_flush(l->out);
+	l->settled_ns = clock_monotonic_ns() + RESIZE_SETTLES_NS;
 }

@@ -115,5 +115,33 @@ for width in 40 80 200; do
 	tm kill-session -t $PANE
 done
 
+# ---- Several sizes at once, as when an edge is dragged ----
+# What stands in the terminal and above it; the same text would be there twice if a drawing stayed behind.
+history() { tm capture-pane -pJ -S - -t $PANE | sed 's/ *$//'; }
+bars_of_history() { history | grep -cE '\[[█░]+\]'; }
+above() { history | sed -n '/^above 1$/,/^above 20$/p'; }
+terminal 80 24
+enter "clear; tmux -S '$T/tmux' clear-history; printf 'above %d\\n' {1..20}; flowsup start flow.yaml --wait"
+check "several sizes: drawn once before" wait_until drawn_once
+id=$("$FLOWSUP" list --json -n 1 | sed -E 's/.*"id":"([^"]*)".*/\1/')
+wait_until shows 'red and|red a'
+before=$(above)
+for round in 1 2 3 4; do
+	for to in 40 120 60 100 80; do
+		resize $to 24
+	done
+	check "several sizes, $round: drawn once" wait_until drawn_once
+	equal "several sizes, $round: no other drawing in what scrolled away" 1 "$(bars_of_history)"
+	equal "several sizes, $round: nothing above it is lost" "$before" "$(above)"
+done
+for to in 40 120 60; do
+	resize $to 24
+	check "resized to $to: drawn once" wait_until drawn_once
+	equal "resized to $to: no other drawing in what scrolled away" 1 "$(bars_of_history)"
+done
+keys C-c
+wait_until prompt_is_back
+"$FLOWSUP" kill "$id" 2>/dev/null
+
 tm kill-server
 plan
