@@ -174,11 +174,11 @@ read_duration(const struct cli_option *o, const char *text, int64_t *out, struct
 	if (duration_parse(slice_of(text), out, e) != 0) {
 		e->code = ERR_USAGE;
 		err_wrap(e, "--%s", o->name);
-		return err_hint(e, "durations look like 90s, 2h30m, 250ms");
+		return err_advice(e, "durations look like 90s, 2h30m, 250ms");
 	}
 	if (*out < o->least) {
 		err_set(e, ERR_USAGE, "--%s: \"%s\" is no time at all", o->name, text);
-		return err_hint(e, "without --%s there is no limit", o->name);
+		return err_advice(e, "without --%s there is no limit", o->name);
 	}
 	return 0;
 }
@@ -191,7 +191,7 @@ read_size(const struct cli_option *o, const char *text, int64_t *out, struct err
 	if (size_parse(slice_of(text), &bytes, e) != 0) {
 		e->code = ERR_USAGE;
 		err_wrap(e, "--%s", o->name);
-		return err_hint(e, "sizes look like 512k, 64M, 1.5G");
+		return err_advice(e, "sizes look like 512k, 64M, 1.5G");
 	}
 	if (bytes > INT64_MAX || (o->most > 0 && bytes > (uint64_t)o->most) ||
 	    (o->least > 0 && bytes < (uint64_t)o->least))
@@ -203,7 +203,7 @@ read_size(const struct cli_option *o, const char *text, int64_t *out, struct err
 enum { WORDS_MOST = 8, WORDS_TEXT = 64 };
 
 static int
-no_choice(const struct cli_option *o, const char *text, struct err *e)
+no_choice(char *const *argv, const struct cli_option *o, const char *text, struct err *e)
 {
 	char words[WORDS_TEXT], *rest = words;
 	const char *names[WORDS_MOST], *near;
@@ -214,11 +214,12 @@ no_choice(const struct cli_option *o, const char *text, struct err *e)
 		n++;
 	near = text_nearest(text, names, n);
 	err_set(e, ERR_USAGE, "--%s: \"%s\" is none of %s", o->name, text, o->value);
-	return near != NULL ? err_hint(e, "did you mean --%s=%s?", o->name, near) : -1;
+	return near != NULL ? cli_hint_instead(argv, text, strlen(text), near, e) : -1;
 }
 
 static int
-read_choice(const struct cli_option *o, const char *text, int64_t *out, struct err *e)
+read_choice(char *const *argv, const struct cli_option *o, const char *text, int64_t *out,
+    struct err *e)
 {
 	const char *word = o->value, *end;
 	int64_t index = 0;
@@ -230,7 +231,7 @@ read_choice(const struct cli_option *o, const char *text, int64_t *out, struct e
 			return 0;
 		}
 		if (*end == '\0')
-			return no_choice(o, text, e);
+			return no_choice(argv, o, text, e);
 	}
 }
 
@@ -245,7 +246,7 @@ check_pair(const struct cli_option *o, const char *text, struct err *e)
 }
 
 static int
-read_value(const struct cli_option *o, const char *text, int64_t *out, struct err *e)
+read_value(char *const *argv, const struct cli_option *o, const char *text, int64_t *out, struct err *e)
 {
 	switch (o->kind) {
 	case CLI_INT:
@@ -255,7 +256,7 @@ read_value(const struct cli_option *o, const char *text, int64_t *out, struct er
 	case CLI_SIZE:
 		return read_size(o, text, out, e);
 	case CLI_CHOICE:
-		return read_choice(o, text, out, e);
+		return read_choice(argv, o, text, out, e);
 	case CLI_PAIR:
 		return check_pair(o, text, e);
 	case CLI_FLAG:
@@ -267,14 +268,15 @@ read_value(const struct cli_option *o, const char *text, int64_t *out, struct er
 }
 
 static int
-store_value(struct cli_value *v, const struct cli_option *o, const char *text, struct err *e)
+store_value(char *const *argv, struct cli_value *v, const struct cli_option *o, const char *text,
+    struct err *e)
 {
 	const char **grown;
 
 	v->given = true;
 	if (text == NULL)
 		return 0;
-	if (read_value(o, text, &v->number, e) != 0)
+	if (read_value(argv, o, text, &v->number, e) != 0)
 		return -1;
 	grown = reallocarray(v->texts, v->ntexts + 1, sizeof(*grown));
 	if (grown == NULL)
@@ -329,18 +331,27 @@ list_names(const struct command *cmd, const char *names[MAX_NAMES])
 	return n;
 }
 
-static int
-unknown_option(const struct command *cmd, const char *shown, const char *name, struct err *e)
-{
-	const char *names[MAX_NAMES], *near;
+/* The name, of which `text` may be NULL, stands at `at` in the word that is its option. */
+struct unknown {
+	const char *shown, *text, *at;
+	size_t len;
+};
 
-	err_set(e, ERR_USAGE, "%s: unknown option %s", cmd->name, shown);
-	near = name == NULL ? NULL : text_nearest(name, names, list_names(cmd, names));
-	if (near != NULL)
-		err_hint(e, "did you mean --%s?  flowsup %s --help", near, cmd->name);
-	else
-		err_hint(e, "flowsup %s --help", cmd->name);
-	return -1;
+static int
+unknown_option(const struct parser *p, const struct unknown *u, struct err *e)
+{
+	const struct command *cmd = p->c->command;
+	const char *names[MAX_NAMES], *near;
+	struct buf option = {0};
+
+	err_set(e, ERR_USAGE, "%s: unknown option %s", cmd->name, u->shown);
+	near = u->text == NULL ? NULL : text_nearest(u->text, names, list_names(cmd, names));
+	if (near != NULL) {
+		buf_printf(&option, "--%s", near);
+		cli_hint_instead(p->argv, u->at, u->len, buf_text(&option), e);
+		buf_clear(&option);
+	}
+	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup %s --help", cmd->name);
 }
 
 static void
@@ -380,7 +391,7 @@ take_option(struct parser *p, const struct cli_option *o, bool common, const cha
 		p->at++;
 	}
 	if (!common) {
-		if (store_value(&c->values[o - c->command->options], o, text, e) == 0)
+		if (store_value(p->argv, &c->values[o - c->command->options], o, text, e) == 0)
 			return 0;
 		return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup %s --help", c->command->name);
 	}
@@ -406,7 +417,7 @@ parse_long(struct parser *p, const char *arg, struct err *e)
 		len = len < sizeof(plain) ? len : sizeof(plain) - 1;
 		memcpy(plain, name, len);
 		plain[len] = '\0';
-		return unknown_option(cmd, arg, plain, e);
+		return unknown_option(p, &(struct unknown){arg, plain, arg, len + 2}, e);
 	}
 	text = *equals == '=' ? equals + 1 : NULL;
 	if (o->kind == CLI_FLAG && text != NULL)
@@ -430,8 +441,9 @@ parse_short(struct parser *p, const char *arg, struct err *e)
 			o = find_letter(cli_common, *at);
 		if (o == NULL) {
 			shown[1] = *at;
-			return unknown_option(cmd, at == arg + 1 && at[1] == '\0' ? arg : shown,
-			    strlen(arg) > 2 ? arg + 1 : NULL, e);
+			return unknown_option(p,
+			    &(struct unknown){at == arg + 1 && at[1] == '\0' ? arg : shown,
+				strlen(arg) > 2 ? arg + 1 : NULL, arg, strlen(arg)}, e);
 		}
 		if (o->kind != CLI_FLAG && at[1] != '\0')
 			return take_option(p, o, common, at[1] == '=' ? at + 2 : at + 1, e);
@@ -575,7 +587,7 @@ cli_nearest_second(const struct command *const *commands, const char *one, const
 
 /* A family is known, its second word is not: the nearest one of the family is. */
 static int
-unknown_second(const struct command *const *commands, const char *one, const char *two, struct err *e)
+unknown_second(const struct parser *p, const char *one, const char *two, struct err *e)
 {
 	const char *near;
 
@@ -584,25 +596,32 @@ unknown_second(const struct command *const *commands, const char *one, const cha
 		return err_hint(e, "flowsup help %s", one);
 	}
 	err_set(e, ERR_USAGE, "%s: unknown second word \"%s\"", one, two);
-	near = cli_nearest_second(commands, one, two);
+	near = cli_nearest_second(p->c->commands, one, two);
 	if (near != NULL)
-		return err_hint(e, "did you mean \"flowsup %s %s\"?", one, near);
-	return err_hint(e, "flowsup help %s", one);
+		cli_hint_instead(p->argv, two, strlen(two), near, e);
+	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup help %s", one);
 }
 
-int
-cli_unknown(const struct command *const *commands, const char *name, const char *before, struct err *e)
+const char *
+cli_unknown(const struct command *const *commands, const char *name, struct err *e)
 {
-	const char *names[MAX_NAMES * 2], *near;
+	const char *names[MAX_NAMES * 2];
 	size_t n = 0;
 
 	for (; *commands != NULL && n < MAX_NAMES * 2; commands++)
 		names[n++] = (*commands)->name;
-	near = text_nearest(name, names, n);
 	err_set(e, ERR_USAGE, "unknown command \"%s\"", name);
+	return text_nearest(name, names, n);
+}
+
+static int
+unknown_command(const struct parser *p, const char *name, struct err *e)
+{
+	const char *near = cli_unknown(p->c->commands, name, e);
+
 	if (near != NULL)
-		return err_hint(e, "did you mean \"flowsup %s%s\"?", before, near);
-	return err_hint(e, "flowsup help");
+		cli_hint_instead(p->argv, name, strlen(name), near, e);
+	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup help");
 }
 
 /* `flowsup --help` and `flowsup --version` are written by habit: they stand for the command. */
@@ -682,9 +701,9 @@ find_command(struct parser *p, struct err *e)
 	if (c->command != NULL)
 		return 0;
 	if (!cli_is_family(commands, one))
-		return cli_unknown(commands, one, "", e);
+		return unknown_command(p, one, e);
 	if (two != NULL || !has_option(p->argv, "--help", "-h"))
-		return unknown_second(commands, one, two, e);
+		return unknown_second(p, one, two, e);
 	/* "flowsup ctl --help" is "flowsup help ctl". */
 	p->word1 = 0;
 	p->family = true;
@@ -702,16 +721,15 @@ check_operands(const struct cli *c, struct err *e)
 	if (c->noperands >= cmd->min_operands && c->noperands <= cmd->max_operands)
 		return 0;
 	if (c->noperands < cmd->min_operands)
-		err_set(e, ERR_USAGE, "%s: an operand is missing", cmd->name);
+		err_set(e, ERR_USAGE, "%s: an operand is missing; usage: flowsup %s %.*s", cmd->name,
+		    cmd->name, first, cmd->synopsis);
 	else
 		err_set(e, ERR_USAGE, "%s: unexpected operand \"%s\"", cmd->name,
 		    c->operands[cmd->max_operands]);
 	near = c->noperands == 0 ? NULL : cli_nearest_second(c->commands, cmd->name, c->operands[0]);
 	if (near != NULL)
-		return err_hint(e, "did you mean \"flowsup %s %s\"?", cmd->name, near);
-	if (first == 0)
-		return err_hint(e, "flowsup %s", cmd->name);
-	return err_hint(e, "flowsup %s %.*s", cmd->name, first, cmd->synopsis);
+		cli_hint_instead(c->argv, c->operands[0], strlen(c->operands[0]), near, e);
+	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup help %s", cmd->name);
 }
 
 static size_t
@@ -764,5 +782,6 @@ cli_clear(struct cli *c)
 	free(c->values);
 	free((char **)(uintptr_t)c->operands);
 	json_unref(c->problems);
+	json_unref(c->warnings);
 	*c = (struct cli){0};
 }

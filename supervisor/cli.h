@@ -115,6 +115,7 @@ struct cli {
 	mode_t umask;		  /* the caller's, before this program set 077 */
 	struct output *out;
 	struct json *problems; /* with --json what an error consists of: a member of it; or NULL */
+	struct json *warnings; /* with --json: of what is made nevertheless, a member of that; or NULL */
 };
 
 /* The values. The name must be in the command's table (asserted). */
@@ -151,9 +152,8 @@ int cli_main(const struct command *const *commands, char **argv, mode_t umask_of
 bool cli_is_family(const struct command *const *commands, const char *name);
 /* The second word of a family that is nearest to what was written; or NULL. */
 const char *cli_nearest_second(const struct command *const *commands, const char *one, const char *two);
-/* ERR_USAGE: there is no such command; the hint is the nearest behind "flowsup " and `before`. */
-int cli_unknown(const struct command *const *commands, const char *name, const char *before,
-    struct err *e);
+/* ERR_USAGE: there is no such command; the nearest one or NULL. */
+const char *cli_unknown(const struct command *const *commands, const char *name, struct err *e);
 
 /* Help from the tables. */
 /* Of all commands (with `all` a line of each) and of one (with `all` what is seldom needed as well): what
@@ -162,10 +162,21 @@ void cli_help_commands(struct output *out, const struct command *const *commands
 void cli_help(struct output *out, const struct command *cmd, bool all);
 const struct command *cli_find(const struct command *const *commands, const char *name);
 
-/* `flowsup: <message>` and `hint: <hint>` on standard error (with json: one object); neutralised. */
+/* `flowsup: <message>` and `hint: <hint>`, or `note: <advice>`, on standard error (with json: one object);
+ * neutralised. Commands of a hint get the --home of this call. */
 void cli_print_error(const struct err *e, bool json);
 /* `flowsup: ` and a line, on standard error. */
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cli_advice(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Appends a hint as it is printed. */
+void cli_hint_text(struct buf *to, const char *hint);
+/*
+ * The hint is the whole command line as it was given, with `instead` in place of the `len` bytes at `at`,
+ * which lie in one of its words. Returns -1.
+ */
+int cli_hint_instead(char *const *argv, const char *at, size_t len, const char *instead, struct err *e);
+/* The same with a further word before that one, or behind all where `before` is NULL. */
+int cli_hint_with(char *const *argv, const char *before, const char *further, struct err *e);
 
 #endif

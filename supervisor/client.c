@@ -9,6 +9,7 @@
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/ipc.h"
+#include "flowsup/log.h"
 #include "flowsup/proc.h"
 
 enum { PAUSE_FIRST_MS = 2, PAUSE_MOST_MS = 50 };
@@ -86,9 +87,12 @@ take_error(const struct message *m, struct err *e)
 	const char *type = json_cstr_of(json_get(m->body, "error"));
 	const char *text = json_cstr_of(json_get(m->body, "message"));
 	const char *hint = json_cstr_of(json_get(m->body, "hint"));
+	const char *advice = json_cstr_of(json_get(m->body, "advice"));
 
 	err_set(e, type == NULL ? ERR_INTERNAL : err_from_type(type), "supervisor: %s",
 	    text == NULL ? "an error" : text);
+	if (advice != NULL)
+		return err_advice(e, "%s", advice);
 	return hint == NULL ? -1 : err_hint(e, "%s", hint);
 }
 
@@ -201,7 +205,8 @@ given_up(const struct home *h, struct err *e)
 	if (e->code == ERR_NOTFOUND)
 		e->code = ERR_TIMEOUT;
 	err_wrap(e, "no supervisor for '%s'", h->path);
-	return err_hint(e, "flowsup supervisor --foreground --home %s", h->path);
+	char word[SHELL_WORD_TEXT];
+	return err_hint(e, "flowsup supervisor --foreground --home %s", shell_word(word, h->path));
 }
 
 /*

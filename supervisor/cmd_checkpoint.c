@@ -626,7 +626,8 @@ take_lock(const struct source *s, int *lock_fd, struct err *e)
 		return 0;
 	if (e->code == ERR_BUSY) {
 		err_set(e, ERR_RUNNING, "the run is alive: its worker compacts by itself");
-		err_hint(e, "flowsup wait %s", s->is_run ? s->target.session.run_id : "RUN");
+		if (s->is_run)
+			err_hint(e, "flowsup wait %s", s->target.session.run_id);
 	}
 	return -1;
 }

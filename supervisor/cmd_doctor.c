@@ -61,8 +61,10 @@ enum { TEXT_INDENT = 22, NARROW = 60, NARROW_INDENT = 10 };
 
 /* A command, and behind # what it is for; where it is too wide it stays one that can be pasted. */
 static void
-say_hint(struct output *out, const char *hint)
+say_hint(struct output *out, const char *text)
 {
+	struct buf whole = {0};
+	const char *hint = (cli_hint_text(&whole, text), buf_text(&whole));
 	const char *what = strstr(hint, "   # ");
 	struct slice command = {hint, what != NULL ? (size_t)(what - hint) : strlen(hint)};
 	const int indent = out->width > 0 && out->width < NARROW ? NARROW_INDENT : TEXT_INDENT;
@@ -81,6 +83,7 @@ say_hint(struct output *out, const char *hint)
 	out_printf(out, "%*s", indent, "hint: ");
 	out_text(out, buf_view(&b), true);
 	out_puts(out, "\n");
+	buf_clear(&whole);
 	buf_clear(&clean);
 	buf_clear(&b);
 }
@@ -103,7 +106,7 @@ say_text(struct doctor *d, enum grade g, const char *check, const char *hint, st
 static void
 say(struct doctor *d, enum grade g, const char *check, const char *hint, const char *fmt, ...)
 {
-	struct buf b = {0};
+	struct buf b = {0}, whole = {0};
 	struct json *o;
 	va_list ap;
 
@@ -115,19 +118,24 @@ say(struct doctor *d, enum grade g, const char *check, const char *hint, const c
 		o = json_set(json_object(), "check", json_cstr(check));
 		o = json_set(o, "state", json_cstr(grades[g].word));
 		o = json_set(o, "text", json_string_lossy(buf_view(&b), NULL));
-		o = json_set(o, "hint",
-		    hint == NULL ? json_null() : json_string_lossy(slice_of(hint), NULL));
+		if (hint != NULL)
+			cli_hint_text(&whole, hint);
+		o = json_set(o, "hint", json_text_or_null(buf_text(&whole)));
 		out_json(d->c->out, o);
 	} else {
 		say_text(d, g, check, hint, buf_view(&b));
 	}
+	buf_clear(&whole);
 	buf_clear(&b);
 }
 
 static void
 say_error(struct doctor *d, enum grade g, const char *check, const struct err *e)
 {
-	say(d, g, check, e->hint[0] != '\0' ? e->hint : NULL, "%s", e->msg);
+	bool advice = e->advice && e->hint[0] != '\0';
+
+	say(d, g, check, !advice && e->hint[0] != '\0' ? e->hint : NULL, "%s%s%s", e->msg,
+	    advice ? "; " : "", advice ? e->hint : "");
 }
 
 /* ---- The installation ---- */
@@ -206,7 +214,7 @@ check_file_system(struct doctor *d)
 	if (fs_kind(d->home.fd, &name, &remote, &e) != 0)
 		say_error(d, GRADE_BROKEN, "file system", &e);
 	else if (remote)
-		say(d, GRADE_BROKEN, "file system", "export FLOWSUP_HOME=/a/local/directory",
+		say(d, GRADE_BROKEN, "file system", "export FLOWSUP_HOME=/var/tmp/flowsup-$(id -u)   # or another local directory",
 		    "%s is remote: locks cannot be trusted", name);
 	else if (!is_proven(name))
 		say(d, GRADE_NOTE, "file system", "man 5 flowsup-checkpoint",
@@ -335,9 +343,9 @@ match_row(void *arg, const struct session *s)
 static void
 add_path(const struct doctor *d, const char *name, struct buf *to)
 {
-	view_shell_word(to, d->home.path);
+	text_shell_word(to, d->home.path);
 	buf_puts(to, "/" HOME_RUNS "/");
-	view_shell_word(to, name);
+	text_shell_word(to, name);
 }
 
 static bool
@@ -546,10 +554,12 @@ static void
 say_provider(struct doctor *d, const struct provider_state *p)
 {
 	const char *unverified;
+	struct err why;
 
 	if (p->provider == NULL) {
-		say(d, GRADE_WARNING, "provider", p->why.hint[0] != '\0' ? p->why.hint : NULL, "%s: %s",
-		    p->name, p->why.msg);
+		why = p->why;
+		err_wrap(&why, "%s", p->name);
+		say_error(d, GRADE_WARNING, "provider", &why);
 		return;
 	}
 	unverified = p->provider->verified == NULL ? ", unverified" : "";

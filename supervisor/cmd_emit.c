@@ -137,6 +137,9 @@ take_answer(struct message *m, int passed, struct json **value, struct err *e)
 	if (m->type == MSG_ERROR) {
 		err_set(e, err_from_type(json_cstr_of(json_get(m->body, "error"))), "%s",
 		    json_cstr_of(json_get(m->body, "message")));
+		text = json_cstr_of(json_get(m->body, "advice"));
+		if (text != NULL)
+			return err_advice(e, "%s", text);
 		text = json_cstr_of(json_get(m->body, "hint"));
 		return text != NULL ? err_hint(e, "%s", text) : -1;
 	}
@@ -354,7 +357,7 @@ parse_operand(const char *text, struct json **out, struct err *e)
 	if (rc == 0 && json_parse(buf_view(&read), &o, out, NULL, e) != 0) {
 		rc = err_wrap(e, "the value");
 		if (e->code == ERR_SYNTAX)
-			err_hint(e, "a text is written with its quotes: '\"text\"'");
+			err_advice(e, "a text is written with its quotes: '\"text\"'");
 	}
 	buf_clear(&read);
 	return rc;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "known_op.h"
 #include "policy.h"
 #include "resuming.h"
@@ -106,7 +107,6 @@ is_dropped(const struct resuming *r, const char *op)
 static int
 check_starts(const struct resuming *r, struct err *e)
 {
-	static const struct op_use use = {"fork", "--from", ""};
 	const char *op;
 	size_t i, at;
 
@@ -114,7 +114,7 @@ check_starts(const struct resuming *r, struct err *e)
 		op = cli_nth(r->c, "from", i);
 		at = flow_find(r->flow, op);
 		if (at == SIZE_MAX && !is_dropped(r, op))
-			return known_op_refuse(r->t->session.run_id, r->flow, op, &use, e);
+			return known_op_refuse(r->t->session.run_id, r->flow, op, r->c->argv, e);
 		if (at != SIZE_MAX && at == r->flow->planner_op) {
 			err_set(e, ERR_REFUSED, "a fork keeps the plan; what begins with the planner is another run");
 			return err_hint(e, "flowsup rerun %s", r->t->session.run_id);
@@ -172,13 +172,14 @@ static int
 run(struct cli *c, struct err *e)
 {
 	struct target t;
+	char word[SHELL_WORD_TEXT];
 	int rc;
 
 	if (cli_flag(c, "retry-failed") && cli_flag(c, "keep-failed"))
 		return err_set(e, ERR_USAGE, "--retry-failed and --keep-failed exclude each other");
 	if (cli_count(c, "from") == 0) {
 		err_set(e, ERR_USAGE, "fork: --from OP is missing: where does the new run begin?");
-		return err_hint(e, "flowsup rerun RUN   # from the beginning");
+		return err_hint(e, "flowsup rerun %s   # from the beginning", shell_word(word, c->operands[0]));
 	}
 	if (target_open(c, &t, e) != 0)
 		return -1;

@@ -95,10 +95,12 @@ unknown(struct cli *c, const char *name, struct err *e)
 	const char *near = c->noperands < 2 ? NULL
 		: cli_nearest_second(c->commands, c->operands[0], c->operands[1]);
 
-	if (near == NULL)
-		return cli_unknown(c->commands, name, "help ", e);
+	if (near == NULL) {
+		near = cli_unknown(c->commands, name, e);
+		return near != NULL ? err_hint(e, "flowsup help %s", near) : err_hint(e, "flowsup help");
+	}
 	err_set(e, ERR_USAGE, "unknown command \"%s\"", name);
-	return err_hint(e, "did you mean \"flowsup help %s %s\"?", c->operands[0], near);
+	return err_hint(e, "flowsup help %s %s", c->operands[0], near);
 }
 
 static int

@@ -51,8 +51,8 @@ filter_statuses(const struct cli *c, struct session_filter *f, struct err *e)
 		if (status == STATUS_COUNT) {
 			near = text_nearest(text, words, STATUS_COUNT);
 			err_set(e, ERR_USAGE, "--status: no status is called \"%s\"", text);
-			return near == NULL ? err_hint(e, "man flowsup")
-					    : err_hint(e, "did you mean --status %s?", near);
+			return near == NULL ? err_hint(e, "man flowsup   # STATUS")
+					    : cli_hint_instead(c->argv, text, strlen(text), near, e);
 		}
 		if (f->nstatuses < STATUS_COUNT)
 			f->statuses[f->nstatuses++] = status;
@@ -357,30 +357,15 @@ check_all(const struct home *h, struct json **runs, int *status, struct err *e)
 	return 0;
 }
 
-/* With the state directory that was asked for, if any. */
 static void
-hint_here(const struct cli *c, const char *before, const char *after)
-{
-	struct buf home = {0};
-
-	if (c->home != NULL) {
-		buf_puts(&home, "--home ");
-		view_shell_word(&home, c->home);
-		buf_putc(&home, ' ');
-	}
-	cli_hint("%s %s%s", before, buf_text(&home), after);
-	buf_clear(&home);
-}
-
-static void
-say_none(const struct cli *c, bool filtered)
+say_none(bool filtered)
 {
 	if (filtered) {
 		cli_note("no run fits");
 		return;
 	}
 	cli_note("there are no runs yet");
-	hint_here(c, "flowsup start", "-- echo hello");
+	cli_hint("flowsup start -- echo hello");
 }
 
 /* Who asks for nothing in particular on a terminal gets the newest, which would scroll away else:
@@ -400,7 +385,7 @@ say_more(struct cli *c)
 {
 	out_flush(c->out);
 	cli_note("there are older runs");
-	hint_here(c, "flowsup list", "-n 0");
+	cli_hint("flowsup list -n 0");
 }
 
 static int
@@ -419,7 +404,7 @@ print_list(struct cli *c, struct target *t, struct session_filter *f, struct err
 	if (r == 0 && cli_flag(c, "check"))
 		r = check_all(&t->home, &l.runs, &status, e);
 	if (r == 0 && l.count == 0) {
-		say_none(c, filtered);
+		say_none(filtered);
 	} else if (r == 0 && c->json) {
 		print_lines(c->out, l.runs);
 	} else if (r == 0) {
@@ -452,7 +437,7 @@ run(struct cli *c, struct err *e)
 	r = target_open(c, &t, e);
 	if (r != 0 && e->code == ERR_NOTFOUND) {
 		err_clear(e);
-		say_none(c, false);
+		say_none(false);
 		r = 0;
 	} else if (r == 0) {
 		target_wake(&t);

@@ -63,6 +63,7 @@ static void
 tell_of_stderr(const struct logs *l)
 {
 	const struct logs_source *s = l->n == 1 ? &l->sources[0] : NULL;
+	char word[SHELL_WORD_TEXT];
 	off_t size;
 
 	if (s == NULL || s->at > 0 || cli_flag(l->c, "stderr"))
@@ -72,7 +73,7 @@ tell_of_stderr(const struct logs *l)
 		return;
 	cli_note("%s wrote nothing on standard output, but %lld bytes on standard error", s->op,
 	    (long long)size);
-	cli_hint("flowsup logs --stderr %s %s", s->run, s->op);
+	cli_hint("flowsup logs --stderr %s %s", s->run, shell_word(word, s->op));
 }
 
 static int
@@ -244,6 +245,21 @@ goes_on(struct logs *l)
 	return true;
 }
 
+/* With what was asked for. */
+static void
+say_interrupted(const struct logs *l)
+{
+	struct buf again = {0};
+
+	buf_puts(&again, "logs -f");
+	if (cli_flag(l->c, "stderr"))
+		buf_puts(&again, " --stderr");
+	if (l->attempt > 0)
+		buf_printf(&again, " --attempt %lld", (long long)l->attempt);
+	follow_say_interrupted(l->c->home, l->t->session.run_id, buf_text(&again), l->only);
+	buf_clear(&again);
+}
+
 /* The exit status; 0 also when nobody reads any more. */
 static int
 follow(struct logs *l, struct err *e)
@@ -266,7 +282,7 @@ follow(struct logs *l, struct err *e)
 			return -1;
 		out_look(l->c->out);
 		if (poll(&interrupt, 1, LOOK_MS) > 0) {
-			follow_say_interrupted(l->c->home, l->t->session.run_id, "logs -f");
+			say_interrupted(l);
 			return INTERRUPTED;
 		}
 		if (looks % (ROW_LOOKS * 8) == 0)
@@ -306,7 +322,6 @@ follow_run_output(struct logs *l, struct err *e)
 static int
 no_output(struct logs *l, struct err *e)
 {
-	static const struct op_use use = {"logs", "", ""};
 	struct run_files f;
 	int r = 0;
 
@@ -316,7 +331,7 @@ no_output(struct logs *l, struct err *e)
 		*e = f.flow_error;
 		r = seek_damaged(&l->t->session, e);
 	} else {
-		r = known_op_check(&l->t->home, &l->t->session, l->only, &use, e);
+		r = known_op_check(&l->t->home, &l->t->session, l->only, l->c->argv, e);
 		if (r == 0)
 			cli_note("operation \"%s\" has not started", l->only);
 	}

@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "client.h"
+#include "flowsup/log.h"
 #include "output.h"
 #include "target.h"
 
@@ -101,7 +102,7 @@ set(struct target *t, const char *name, int64_t slots, struct err *e)
 {
 	if (!queue_name_is_valid(name)) {
 		err_set(e, ERR_USAGE, "queue set: '%.80s' is no name of a queue", name);
-		return err_hint(e, "letters, digits, '.', '_' and '-', at most %d", QUEUE_NAME_MOST);
+		return err_advice(e, "letters, digits, '.', '_' and '-', at most %d", QUEUE_NAME_MOST);
 	}
 	return queue_set(t->store, name, slots, e) == 0 ? wake(t, e) : -1;
 }
@@ -110,11 +111,12 @@ static int
 run_set(struct cli *c, struct err *e)
 {
 	struct target t = {0};
+	char word[SHELL_WORD_TEXT];
 	int rc;
 
 	if (!cli_flag(c, "slots")) {
 		err_set(e, ERR_USAGE, "queue set: --slots is missing");
-		return err_hint(e, "flowsup queue set %s --slots 2", c->operands[0]);
+		return err_hint(e, "flowsup queue set %s --slots 2", shell_word(word, c->operands[0]));
 	}
 	/* A queue may be made before the first run is. */
 	if (home_open(c->home, true, &t.home, e) != 0)

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "seek.h"
 #include "start.h"
 #include "target.h"
@@ -114,11 +115,13 @@ recall_options(struct cli *c, struct rerun *r, struct err *e)
 static int
 go_there(const struct rerun *r, struct err *e)
 {
+	char word[SHELL_WORD_TEXT];
+
 	if (chdir(r->launch.cwd) == 0)
 		return 0;
 	err_sys(e, ERR_ENVIRONMENT, errno, "run %s was started in '%s'", r->t.session.run_id,
 	    r->launch.cwd);
-	return err_hint(e, "mkdir -p '%s'", r->launch.cwd);
+	return err_hint(e, "mkdir -p %s", shell_word(word, r->launch.cwd));
 }
 
 static int

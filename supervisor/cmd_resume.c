@@ -1,5 +1,6 @@
 /* resume: makes a run that has ended without completing go on, as a new run. */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "flowsup/endops.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "mailbox.h"
 #include "policy.h"
 #include "resuming.h"
@@ -155,9 +157,7 @@ check_place(struct resuming *r, struct err *e)
 		rc = err_set(e, ERR_REFUSED,
 		    "run %s belongs to host %s or another pid namespace of it, where its worker may live",
 		    r->t->session.run_id, a.has_place ? a.place.host : "(not known)");
-		err_hint(e, "there: flowsup resume %s; or here, if it is dead: "
-			    "flowsup resume %s --take-over", r->t->session.run_id,
-		    r->t->session.run_id);
+		err_hint(e, "flowsup resume %s --take-over   # if it is dead there", r->t->session.run_id);
 	}
 	attempts_clear(&a);
 	return rc;
@@ -528,7 +528,7 @@ check_usage(const struct cli *c, struct err *e)
 		return err_set(e, ERR_USAGE, "resume: --all-crashed and --wait exclude each other");
 	if (cli_flag(c, "events") && !cli_flag(c, "wait")) {
 		err_set(e, ERR_USAGE, "resume: --events goes with --wait");
-		return err_hint(e, "flowsup watch --events FD|FILE RUN");
+		return cli_hint_with(c->argv, NULL, "--wait", e);
 	}
 	if (all || c->noperands == 1)
 		return 0;
@@ -540,11 +540,14 @@ check_usage(const struct cli *c, struct err *e)
 static int
 no_session(const struct target *t, const char *id, struct err *e)
 {
+	char path[PATH_MAX], word[SHELL_WORD_TEXT];
+
 	if (e->code != ERR_NOTFOUND || !run_id_is_valid(id) ||
 	    faccessat(t->home.runs_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
 		return -1;
 	err_set(e, ERR_NOTFOUND, "run %s has a directory, and no session in the database", id);
-	return err_hint(e, "flowsup resume %s/" HOME_RUNS "/%s", t->home.path, id);
+	snprintf(path, sizeof(path), "%s/" HOME_RUNS "/%s", t->home.path, id);
+	return err_hint(e, "flowsup resume %s", shell_word(word, path));
 }
 
 static int

@@ -10,6 +10,7 @@
 #include "flowsup/checkpoint.h"
 #include "flowsup/config.h"
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "follow.h"
 #include "foreground.h"
 #include "hold.h"
@@ -164,7 +165,7 @@ current_directory(char **out, struct err *e)
 	err_sys(e, ERR_ENVIRONMENT, path == NULL ? errno : ENOENT,
 	    "the current directory cannot be named");
 	free(path);
-	return err_hint(e, "cd /somewhere/that/exists");
+	return err_hint(e, "cd   # or to another directory that exists");
 }
 
 /* NULL without one. A link in it stays: what it leads to may be exchanged. */
@@ -350,7 +351,7 @@ hand_over(const struct home *h, const struct made *m, struct err *e)
 		return 0;
 	/* The run is durable: whichever supervisor comes next finds it. */
 	cli_note("run %s is queued, but no supervisor took it: %s", run_id, e->msg);
-	cli_hint("%s", e->hint[0] != '\0' ? e->hint : "flowsup supervisor --foreground");
+	cli_hint("%s", e->hint[0] != '\0' && !e->advice ? e->hint : "flowsup supervisor --foreground");
 	err_clear(e);
 	return 1;
 }
@@ -377,7 +378,8 @@ print_made(struct cli *c, const struct home *h, const struct made *m, struct hol
 	hold_before_writing(hold, STDOUT_FILENO);
 	if (c->json)
 		out_json(c->out,
-		    start_made_json(json_object(), h, m->run, m->session, m->invocation));
+		    json_set(start_made_json(json_object(), h, m->run, m->session, m->invocation),
+			"warnings", problems_take_warnings(c)));
 	else
 		out_printf(c->out, "%s\n", m->run);
 	out_flush(c->out);
@@ -401,17 +403,19 @@ find_queue(void *arg, const struct queue_row *q)
 
 /* A queue that nobody gave slots does not hold anything back: a typing error would not be seen. */
 static int
-warn_of_queue(const struct cli *c, struct store *s, struct err *e)
+warn_of_queue(struct cli *c, struct store *s, struct err *e)
 {
 	const char *name = cli_text(c, "queue", NULL), *left = name;
+	char text[QUEUE_NAME_MOST + 64], hint[QUEUE_NAME_MOST + 64];
 
 	if (name == NULL || strcmp(name, QUEUE_DEFAULT) == 0)
 		return 0;
 	if (queue_each(s, find_queue, &left, e) != 0)
 		return -1;
 	if (left != NULL) {
-		cli_note("queue '%s' has no limit: its runs start at once", name);
-		cli_hint("flowsup queue set %s --slots 1", name);
+		snprintf(text, sizeof(text), "queue '%s' has no limit: its runs start at once", name);
+		snprintf(hint, sizeof(hint), "flowsup queue set %s --slots 1", name);
+		problems_warn_of(c, text, hint);
 	}
 	return 0;
 }
@@ -520,7 +524,7 @@ show_plan(struct cli *c, const struct flow *f, struct err *e)
 	int r;
 
 	if (c->json) {
-		out_json(c->out, plan_of(f, json_object()));
+		out_json(c->out, json_set(plan_of(f, json_object()), "warnings", problems_take_warnings(c)));
 		return 0;
 	}
 	flow_graph(f, plan_picture(c->out, FLOW_GRAPH_TEXT), NULL, NULL, &b);
@@ -559,7 +563,7 @@ look_around(struct cli *c, const struct flow *f, struct err *e)
 	int r = start_check_environment(f, &d, e);
 
 	if (r == 0 || !c->json)
-		problems_print(NULL, &d, true);
+		problems_warn(c, NULL, &d);
 	if (r != 0)
 		problems_refuse(c, NULL, &d);
 	flow_diagnostics_clear(&d);
@@ -574,7 +578,8 @@ start_launch(struct cli *c, const struct flow *f, const struct start_source *fro
 
 	if (cli_flag(c, "events") && !cli_flag(c, "wait")) {
 		err_set(e, ERR_USAGE, "%s: --events goes with --wait", c->command->name);
-		return err_hint(e, "flowsup watch --json RUN");
+		return c->has_tail ? err_hint(e, "flowsup %s --help", c->command->name)
+				   : cli_hint_with(c->argv, NULL, "--wait", e);
 	}
 	if (unique_usage(c, e) != 0 || foreground_usage(c, e) != 0 || look_around(c, f, e) != 0)
 		return -1;

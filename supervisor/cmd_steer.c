@@ -99,17 +99,16 @@ add_text(struct json **payload, const char *name, struct slice text, struct err 
 
 /* A run at its end takes nothing, whatever is named: that is said by ctl_send(). */
 static int
-check_op(const struct target *t, const char *op, const struct op_use *use, struct err *e)
+check_op(const struct target *t, const char *op, struct err *e)
 {
 	if (op == NULL || status_is_terminal(t->session.status))
 		return 0;
-	return known_op_check(&t->home, &t->session, op, use, e);
+	return known_op_check(&t->home, &t->session, op, t->argv, e);
 }
 
-/* op, which may be NULL: the operation that is named, in the way of `use`. */
+/* op, which may be NULL: the operation that is named. */
 static int
-send_to(struct cli *c, const char *verb, struct json *payload, const char *op,
-    const struct op_use *use, struct err *e)
+send_to(struct cli *c, const char *verb, struct json *payload, const char *op, struct err *e)
 {
 	struct target t;
 	int r;
@@ -118,7 +117,7 @@ send_to(struct cli *c, const char *verb, struct json *payload, const char *op,
 		json_unref(payload);
 		return -1;
 	}
-	r = check_op(&t, op, use, e);
+	r = check_op(&t, op, e);
 	if (r == 0)
 		r = ctl_send(c, &t, verb, payload, e);
 	else
@@ -130,7 +129,6 @@ send_to(struct cli *c, const char *verb, struct json *payload, const char *op,
 static int
 run_msg(struct cli *c, struct err *e)
 {
-	static const struct op_use use = {"msg", "--to", "TEXT"};
 	const char *to = cli_text(c, "to", NULL);
 	struct json *payload = json_object();
 	struct buf text = {0};
@@ -144,7 +142,7 @@ run_msg(struct cli *c, struct err *e)
 		r = add_text(&payload, "to", slice_of(to), e);
 	buf_clear(&text);
 	if (r == 0)
-		return send_to(c, "message", payload, to, &use, e);
+		return send_to(c, "message", payload, to, e);
 	json_unref(payload);
 	return r;
 }
@@ -180,7 +178,6 @@ const struct command cmd_msg = {
 static int
 run_verdict(struct cli *c, struct err *e)
 {
-	const struct op_use use = {c->command->name, "", ""};
 	const char *note = cli_text(c, "note", NULL);
 	struct json *payload = json_object();
 	int r = refuse_operations(c, e);
@@ -193,7 +190,7 @@ run_verdict(struct cli *c, struct err *e)
 		payload = json_set(payload, "by", account());
 		if (payload == NULL)
 			return err_nomem(e);
-		return send_to(c, c->command->name, payload, c->operands[1], &use, e);
+		return send_to(c, c->command->name, payload, c->operands[1], e);
 	}
 	json_unref(payload);
 	return r;

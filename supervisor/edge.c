@@ -35,6 +35,52 @@ print_labelled(const char *label, const char *text)
 	buf_clear(&b);
 }
 
+/* --home of this call: what is pasted is about the same state directory. */
+static const char *home_of_call;
+
+static void
+put_command(struct buf *to, const char *command, size_t len)
+{
+	static const char program[] = "flowsup ";
+
+	if (strncmp(command, program, strlen(program)) != 0) {
+		buf_add(to, command, len);
+		return;
+	}
+	buf_puts(to, "flowsup --home ");
+	text_shell_word(to, home_of_call);
+	buf_add(to, command + strlen("flowsup"), len - strlen("flowsup"));
+}
+
+/* Commands that stand behind each other; what is quoted in one comes from the call itself, with its --home. */
+void
+cli_hint_text(struct buf *to, const char *hint)
+{
+	static const char next[] = "; ";
+	const char *end;
+
+	if (home_of_call == NULL || strstr(hint, "--home") != NULL || strncmp(hint, "flowsup help", 12) == 0) {
+		buf_puts(to, hint);
+		return;
+	}
+	while ((end = strstr(hint, next)) != NULL) {
+		put_command(to, hint, (size_t)(end - hint));
+		buf_puts(to, next);
+		hint = end + strlen(next);
+	}
+	put_command(to, hint, strlen(hint));
+}
+
+static void
+print_hint(const char *hint)
+{
+	struct buf b = {0};
+
+	cli_hint_text(&b, hint);
+	print_labelled("hint: ", buf_text(&b));
+	buf_clear(&b);
+}
+
 static const char *
 hint_of(const struct err *e)
 {
@@ -46,16 +92,19 @@ hint_of(const struct err *e)
 static void
 print_json_error(const struct err *e, const struct json *problems)
 {
-	const char *hint = hint_of(e);
 	struct json *o;
-	struct buf b = {0};
+	struct buf b = {0}, hint = {0};
 
+	if (!e->advice)
+		cli_hint_text(&hint, hint_of(e));
 	o = json_set(json_object(), "error", json_cstr(err_type(e->code)));
 	o = json_set(o, "message", json_string_lossy(slice_of(e->msg), NULL));
-	o = json_set(o, "hint", hint[0] != '\0' ? json_string_lossy(slice_of(hint), NULL) : json_null());
+	o = json_set(o, "hint", json_text_or_null(buf_text(&hint)));
+	o = json_set(o, "advice", json_text_or_null(e->advice ? e->hint : NULL));
 	o = json_set(o, "exit_status", json_int(err_exit_status(e->code)));
 	if (problems != NULL)
 		o = json_set(o, "problems", json_ref(problems));
+	buf_clear(&hint);
 	if (o == NULL) {
 		print_labelled("flowsup: ", e->msg);
 		return;
@@ -77,8 +126,10 @@ print_error(const struct err *e, bool json, const struct json *problems)
 		return;
 	}
 	print_labelled("flowsup: ", e->msg);
-	if (hint[0] != '\0')
-		print_labelled("hint: ", hint);
+	if (e->advice && hint[0] != '\0')
+		print_labelled("note: ", hint);
+	else if (hint[0] != '\0')
+		print_hint(hint);
 }
 
 void
@@ -109,7 +160,20 @@ cli_hint(const char *fmt, ...)
 	va_start(ap, fmt);
 	buf_vprintf(&b, fmt, ap);
 	va_end(ap);
-	print_labelled("hint: ", buf_text(&b));
+	print_hint(buf_text(&b));
+	buf_clear(&b);
+}
+
+void
+cli_advice(const char *fmt, ...)
+{
+	struct buf b = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	print_labelled("note: ", buf_text(&b));
 	buf_clear(&b);
 }
 
@@ -319,6 +383,7 @@ cli_main(const struct command *const *commands, char **argv, mode_t umask_of_cal
 	status = cli_parse(&c, commands, argv, &e);
 	c.out = &out;
 	c.umask = umask_of_caller;
+	home_of_call = c.home;
 	if (status == 0)
 		status = run_command(&c, &e);
 	if (status < 0) {

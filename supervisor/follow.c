@@ -76,7 +76,7 @@ copy_event(struct follower *w, struct slice line, struct err *e)
 	}
 	err_sys(e, ERR_IO, n < 0 ? errno : ENOSPC, "--events");
 	buf_clear(&b);
-	return err_hint(e, "the run goes on: flowsup watch %s", w->run_id);
+	return err_hint(e, "flowsup watch %s   # the run goes on", w->run_id);
 }
 
 /* The operation that waits for a person by this event; NULL: none. */
@@ -425,12 +425,12 @@ say_end(struct follower *w)
 }
 
 void
-follow_say_interrupted(const char *home_option, const char *run_id, const char *again)
+follow_say_interrupted(const char *home_option, const char *run_id, const char *again, const char *op)
 {
 	struct buf b = {0};
 
 	cli_note("run %s goes on", run_id);
-	paste_command(&b, again, home_option, run_id, NULL);
+	paste_command(&b, again, home_option, run_id, op);
 	paste_hint("to return to it", buf_view(&b));
 	buf_reset(&b);
 	paste_command(&b, "stop", home_option, run_id, NULL);
@@ -596,7 +596,7 @@ loop(struct follower *w, struct err *e)
 	else if (w->unrecorded)
 		say_unrecorded(w);
 	else if (w->interrupted)
-		follow_say_interrupted(w->f->home_option, w->run_id, "watch");
+		follow_say_interrupted(w->f->home_option, w->run_id, "watch", NULL);
 	/* Who reads no more (`| head`) asked for nothing else. */
 	else if (!out_open(w->f->out))
 		return 0;

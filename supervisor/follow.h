@@ -42,8 +42,9 @@ int follow_run(const struct follow *f, const char *run_id, struct err *e);
 bool follow_was_restarted(struct store *store, const struct session *s);
 /* The signals that end a command which follows, and not what it follows. */
 void follow_leaving(sigset_t *set);
-/* After one of them: that the run goes on, the command to return to it (`again`) and that to end it. */
-void follow_say_interrupted(const char *home_option, const char *run_id, const char *again);
+/* After one of them: that the run goes on, the command to return to it (`again`, with op or NULL) and that to end it. */
+void follow_say_interrupted(const char *home_option, const char *run_id, const char *again,
+    const char *op);
 /* How to show it on `out`: events with json, live on a terminal, else lines. */
 enum follow_show follow_how(const struct output *out, bool json);
 /* Opens what --events names, a number or a file (created, appended to). *owned says that the

@@ -6,19 +6,15 @@
 #include "flowsup/home.h"
 #include "flowsup/store.h"
 
-/* How the command is written that names one: flowsup VERB RUN[ OPTION] OP[ TAIL]. */
-struct op_use {
-	const char *verb, *option, *tail; /* "" for what it does not have */
-};
-
-/* ERR_NOTFOUND: the run has no operation `op`; the hint is the command with the id that is nearest. */
-int known_op_refuse(const char *run_id, const struct flow *f, const char *op,
-    const struct op_use *use, struct err *e);
+/* ERR_NOTFOUND: the run has no operation `op`, which stands in a word of argv; the hint is the command
+ * with the id that is nearest. */
+int known_op_refuse(const char *run_id, const struct flow *f, const char *op, char *const *argv,
+    struct err *e);
 /*
  * Looks `op` up in the run's document and in what was added while it ran. -1 by known_op_refuse()
  * when it is in neither; 0 also when they cannot be read: then nobody can tell.
  */
 int known_op_check(const struct home *h, const struct session *s, const char *op,
-    const struct op_use *use, struct err *e);
+    char *const *argv, struct err *e);
 
 #endif

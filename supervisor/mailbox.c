@@ -1,6 +1,7 @@
 /* The mailbox of a run, and of the runs that it resumes. */
 #include <string.h>
 
+#include "flowsup/log.h"
 #include "mailbox.h"
 #include "paste.h"
 #include "render.h"
@@ -66,7 +67,7 @@ mailbox_resolve_command(struct buf *to, const char *home_option, const char *id)
 	buf_puts(to, "flowsup ctl resolve ");
 	if (home_option != NULL) {
 		buf_puts(to, "--home ");
-		view_shell_word(to, home_option);
+		text_shell_word(to, home_option);
 		buf_putc(to, ' ');
 	}
 	buf_printf(to, "%.8s --as abandoned   # or: --as applied", id);

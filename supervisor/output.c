@@ -116,7 +116,7 @@ out_check(const struct output *o, struct err *e)
 	if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
 		return 0;
 	err_set(e, ERR_ENVIRONMENT, "standard output is closed: the id of what is made would be lost");
-	return err_hint(e, "to do without it: >/dev/null");
+	return err_advice(e, "to do without it: >/dev/null");
 }
 
 int

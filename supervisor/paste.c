@@ -17,14 +17,14 @@ paste_command(struct buf *to, const char *verb, const char *home_option, const c
 	buf_printf(to, "flowsup %s ", verb);
 	if (home_option != NULL) {
 		buf_puts(to, "--home ");
-		view_shell_word(to, home_option);
+		text_shell_word(to, home_option);
 		buf_putc(to, ' ');
 	}
 	buf_puts(to, run_id);
 	if (op == NULL)
 		return;
 	buf_putc(to, ' ');
-	view_shell_word(to, op);
+	text_shell_word(to, op);
 }
 
 static bool
@@ -113,9 +113,9 @@ paste_hint(const char *what, struct slice command)
 	paste_wrap(&b, buf_view(&clean), HINT_INDENT, HINT_INDENT, err.width);
 	if (what[0] != '\0' && err.width > 0 &&
 	    HINT_INDENT + text_width(buf_view(&clean)) + text_width(slice_of(what)) + NOTE_COLUMNS > err.width)
-		buf_printf(&b, "\n%*s(%s)", HINT_INDENT, "", what);
+		buf_printf(&b, "\n%*s# %s", HINT_INDENT, "", what);
 	else if (what[0] != '\0')
-		buf_printf(&b, "   (%s)", what);
+		buf_printf(&b, "   # %s", what);
 	buf_putc(&b, '\n');
 	(void)fs_write_all(&fs_real, "stderr", STDERR_FILENO, buf_view(&b), NULL);
 	buf_clear(&clean);

@@ -22,7 +22,7 @@ void paste_end_hint(const char *home_option, const struct session *s);
 void paste_wrap(struct buf *to, struct slice command, int used, int indent, int width);
 /* Appends lines of `# text` below a command, which can be pasted with it. */
 void paste_comment(struct buf *to, struct slice text, int indent, int width);
-/* `hint: COMMAND   (what)` on standard error; wrapped where that is a terminal. */
+/* `hint: COMMAND   # what` on standard error; wrapped where that is a terminal. */
 void paste_hint(const char *what, struct slice command);
 
 #endif

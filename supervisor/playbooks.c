@@ -130,6 +130,7 @@ not_found(const struct playbooks *p, const char *name, struct err *e)
 	static const char *const words[] = {"list", "show"};
 	const size_t nwords = sizeof(words) / sizeof(words[0]);
 	const char **names = calloc(p->count + nwords, sizeof(*names)), *nearest;
+	char word[SHELL_WORD_TEXT];
 	size_t i;
 
 	if (names == NULL)
@@ -140,11 +141,11 @@ not_found(const struct playbooks *p, const char *name, struct err *e)
 	nearest = text_nearest(name, names, p->count + nwords);
 	err_set(e, ERR_NOTFOUND, "there is no playbook \"%.80s\"", name);
 	if (nearest != NULL)
-		err_hint(e, "did you mean \"flowsup play %s\"?", nearest);
+		err_hint(e, "flowsup play %s   # did you mean this?", shell_word(word, nearest));
 	else if (p->count > 0)
 		err_hint(e, "flowsup play list");
 	else
-		err_hint(e, "mkdir -p ~/.config/flowsup/playbooks    # NAME.yaml goes there");
+		err_hint(e, "mkdir -p ~/.config/flowsup/playbooks   # NAME.yaml goes there");
 	free(names);
 	return -1;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "flowsup/proc.h"
+
 static const struct json *
 notify_command(const struct json *notify)
 {
@@ -56,6 +58,17 @@ policy_clear(struct policy *p)
 	*p = (struct policy){0};
 }
 
+int
+policy_check_notify(const struct json *notify, const char *search_path, struct err *e)
+{
+	const char *program = json_cstr_of(json_at(notify_command(notify), 0));
+	struct buf found = {0};
+	int r = program == NULL ? 0 : proc_find_program(program, search_path, &found, e);
+
+	buf_clear(&found);
+	return r == 0 ? 0 : err_wrap(e, "notify");
+}
+
 /* ---- Options ---- */
 
 enum { NOTIFY_MOST = 65536 };
@@ -74,7 +87,7 @@ read_notify(const char *text, struct json **out, struct err *e)
 	if (json_parse(slice_of(text), &o, out, NULL, e) == 0)
 		return 0;
 	err_wrap(e, "--notify");
-	return err_hint(e, "flowsup start --notify '[\"notify-send\", \"flowsup\"]' ...");
+	return err_advice(e, "a program, or as JSON an argv: '[\"notify-send\", \"flowsup\"]'");
 }
 
 /* What the flow says of failures stays. */

@@ -18,6 +18,10 @@ int policy_of(const struct flow *f, const struct json *withheld, bool foreground
     struct err *e);
 void policy_clear(struct policy *p);
 
+/* Whether the program of a notify value (NULL: there is none) is found by the search path of a run's
+ * environment; else -1 with ERR_ENVIRONMENT. */
+int policy_check_notify(const struct json *notify, const char *search_path, struct err *e);
+
 /*
  * The options --notify and --restart of start and resume, for struct flow_overrides: *notify and
  * *restart are NULL where they are not given, else the caller's. A notify value is a program, or in

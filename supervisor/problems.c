@@ -28,7 +28,7 @@ problems_print(const char *file, const struct flow_diagnostics *d, bool warnings
 		else
 			cli_note("%s%s", mark, p->message);
 		if (p->hint[0] != '\0')
-			cli_hint("%s", p->hint);
+			(p->command ? cli_hint : cli_advice)("%s", p->hint);
 	}
 	if (d->suppressed > 0 && !warnings)
 		cli_note("%s%sand %zu more", file != NULL ? file : "", file != NULL ? ": " : "",
@@ -53,9 +53,48 @@ problem_json(const struct flow_diagnostic *p)
 	o = json_set(o, "line", p->where.line > 0 ? json_uint(p->where.line) : json_null());
 	o = json_set(o, "column", p->where.line > 0 ? json_uint(p->where.column) : json_null());
 	o = json_set(o, "message", json_string_lossy(slice_of(p->message), NULL));
-	o = json_set(o, "hint",
-	    p->hint[0] != '\0' ? json_string_lossy(slice_of(p->hint), NULL) : json_null());
+	o = json_set(o, "hint", p->command ? json_text_or_null(p->hint) : json_null());
+	o = json_set(o, "advice", p->command ? json_null() : json_text_or_null(p->hint));
 	return json_set(o, "warning", json_bool(p->warning));
+}
+
+void
+problems_warn(struct cli *c, const char *file, const struct flow_diagnostics *d)
+{
+	size_t i;
+
+	if (!c->json) {
+		problems_print(file, d, true);
+		return;
+	}
+	for (i = 0; i < d->count; i++)
+		if (d->items[i].warning)
+			c->warnings = json_append(c->warnings != NULL ? c->warnings : json_array(),
+			    problem_json(&d->items[i]));
+}
+
+void
+problems_warn_of(struct cli *c, const char *text, const char *hint)
+{
+	struct flow_diagnostic one = {.warning = true, .command = true};
+
+	if (!c->json) {
+		cli_note("%s", text);
+		cli_hint("%s", hint);
+		return;
+	}
+	strlcpy(one.message, text, sizeof(one.message));
+	strlcpy(one.hint, hint, sizeof(one.hint));
+	c->warnings = json_append(c->warnings != NULL ? c->warnings : json_array(), problem_json(&one));
+}
+
+struct json *
+problems_take_warnings(struct cli *c)
+{
+	struct json *all = c->warnings != NULL ? c->warnings : json_array();
+
+	c->warnings = NULL;
+	return all;
 }
 
 struct json *

@@ -9,6 +9,12 @@ struct cli;
 /* "FILE:LINE:COLUMN: text" and the hint of each, on standard error; warnings or what is none. Of what is
  * in no file (NULL) the text alone. */
 void problems_print(const char *file, const struct flow_diagnostics *d, bool warnings);
+/* Warnings of what is made nevertheless: printed, or with --json kept for its object (problems_take_warnings). */
+void problems_warn(struct cli *c, const char *file, const struct flow_diagnostics *d);
+/* One that is no problem of a document, with its hint. */
+void problems_warn_of(struct cli *c, const char *text, const char *hint);
+/* An array as problems_json(), the caller's; empty where there were none. */
+struct json *problems_take_warnings(struct cli *c);
 /* How many are no warnings, with those that were not kept. */
 size_t problems_count(const struct flow_diagnostics *d);
 /* What an error consists of, before it is said: with --json all of it will stand in its object, else it is

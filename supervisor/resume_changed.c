@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "flowsup/log.h"
 #include "resuming.h"
 
 /* What belongs to all operations, and is not taken over. */
@@ -279,6 +280,7 @@ read_now(struct resuming *r, struct flow **now, struct err *e)
 	const char *path = r->launch.document;
 	bool asked = cli_flag(r->c, "rerun-changed");
 	struct err why = {0};
+	char word[SHELL_WORD_TEXT];
 	struct stat st;
 
 	if (path == NULL && asked)
@@ -294,7 +296,7 @@ read_now(struct resuming *r, struct flow **now, struct err *e)
 	}
 	if (asked) {
 		err_set(e, ERR_REFUSED, "the document cannot be read for --rerun-changed: %s", why.msg);
-		return err_hint(e, "flowsup check %s", path);
+		return err_hint(e, "flowsup check %s", shell_word(word, path));
 	}
 	r->unreadable = json_string_lossy(slice_of(why.msg), NULL);
 	return r->unreadable != NULL ? 1 : err_nomem(e);

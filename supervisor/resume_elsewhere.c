@@ -14,6 +14,7 @@
 
 #include "flowsup/endops.h"
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "resuming.h"
 
 /* ---- Whose it is ---- */
@@ -55,8 +56,10 @@ home_of(const struct resuming *r)
 static int
 belongs_to(const struct resuming *r, const char *home, struct err *e)
 {
+	char word[SHELL_WORD_TEXT];
+
 	err_set(e, ERR_REFUSED, "%s is a run of another state directory", r->label);
-	return err_hint(e, "flowsup resume --home %s %s", home, last_component(r->run_path));
+	return err_hint(e, "flowsup resume --home %s %s", shell_word(word, home), last_component(r->run_path));
 }
 
 /* ---- Whether it is at rest ---- */
@@ -81,6 +84,8 @@ still_running(const struct resuming *r, const struct attempts *a, struct err *e)
 static int
 of_elsewhere(const struct resuming *r, const char *host, struct err *e)
 {
+	char word[SHELL_WORD_TEXT];
+
 	if (cli_flag(r->c, "take-over")) {
 		cli_note("%s is taken over from %s; what of it may run there is not ended", r->label, host);
 		return 0;
@@ -88,7 +93,7 @@ of_elsewhere(const struct resuming *r, const char *host, struct err *e)
 	err_set(e, ERR_REFUSED,
 	    "%s belongs to host %s or another pid namespace of it, where its worker may live", r->label,
 	    host);
-	return err_hint(e, "flowsup resume %s --take-over   # if it is dead there", r->label);
+	return err_hint(e, "flowsup resume %s --take-over   # if it is dead there", shell_word(word, r->name));
 }
 
 /* 0 at rest, 2 alive, -1 with *e. */
@@ -167,7 +172,7 @@ open_directory(struct resuming *r, const char *path, struct err *e)
 		bool file = errno == ENOTDIR;
 
 		err_sys(e, ERR_NOTFOUND, errno, "'%s'", path);
-		return file ? err_hint(e, "name the directory that holds %s", CKPT_BASE) : -1;
+		return file ? err_advice(e, "name the directory that holds %s", CKPT_BASE) : -1;
 	}
 	r->run_path = realpath(path, NULL);
 	if (r->run_path == NULL)

@@ -562,7 +562,8 @@ go_on(struct resuming *r, int events_fd, struct err *e)
 	if (hand_over(r, &poked) != 0) {
 		/* The run is durable: whichever supervisor comes next finds it. */
 		cli_note("run %s is queued, but no supervisor took it: %s", r->new_run, poked.msg);
-		cli_hint("%s", poked.hint[0] != '\0' ? poked.hint : "flowsup supervisor --foreground");
+		cli_hint("%s",
+		    poked.hint[0] != '\0' && !poked.advice ? poked.hint : "flowsup supervisor --foreground");
 		rc = err_exit_status(ERR_BUSY);
 	}
 	if (rc != 0 || !cli_flag(r->c, "wait"))

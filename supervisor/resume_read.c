@@ -193,6 +193,19 @@ apply_timeout(struct resuming *r, struct err *e)
 	return e->code == ERR_NOMEM ? -1 : 0;
 }
 
+/* NULL: the recorded environment has none. */
+static const char *
+recorded_path(const struct resuming *r)
+{
+	static const char path[] = "PATH=";
+	char *const *one;
+
+	for (one = r->environment; one != NULL && *one != NULL; one++)
+		if (strncmp(*one, path, strlen(path)) == 0)
+			return *one + strlen(path);
+	return NULL;
+}
+
 static int
 apply_options(struct resuming *r, struct err *e)
 {
@@ -203,6 +216,11 @@ apply_options(struct resuming *r, struct err *e)
 
 	if (policy_options(r->c, now, &notify, &restart, e) != 0)
 		return -1;
+	if (policy_check_notify(notify, recorded_path(r), e) != 0) {
+		json_unref(notify);
+		json_unref(restart);
+		return -1;
+	}
 	r->document = replace_policy(r->document, notify, restart);
 	if (had_state && json_get(r->state, "config") != NULL && (notify != NULL || restart != NULL)) {
 		config = replace_policy(json_ref(json_get(r->state, "config")), notify, restart);
@@ -264,7 +282,7 @@ refuse_without(const struct resuming *r, const char *name, const struct json *wi
 	err_set(e, ERR_NOTFOUND, "%s has no withheld variable \"%.64s\"", r->label, name);
 	nearest = text_nearest(name, names, n);
 	if (nearest != NULL)
-		err_hint(e, "did you mean --without-env %s?", nearest);
+		cli_hint_instead(r->c->argv, name, strlen(name), nearest, e);
 	free(names);
 	return -1;
 }

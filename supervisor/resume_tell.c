@@ -1,6 +1,7 @@
 /* resume: what is said before, instead of and about it. */
 #include <string.h>
 
+#include "flowsup/log.h"
 #include "resuming.h"
 #include "view.h"
 
@@ -53,7 +54,7 @@ add_home(const struct resuming *r, struct buf *to)
 {
 	if (r->c->home != NULL) {
 		buf_puts(to, " --home ");
-		view_shell_word(to, r->c->home);
+		text_shell_word(to, r->c->home);
 	}
 }
 
@@ -63,10 +64,10 @@ base_command(const struct resuming *r, struct buf *to)
 	size_t i;
 
 	buf_puts(to, r->fork ? "flowsup fork " : "flowsup resume ");
-	view_shell_word(to, r->name);
+	text_shell_word(to, r->name);
 	for (i = 0; r->fork && i < cli_count(r->c, "from"); i++) {
 		buf_puts(to, " --from ");
-		view_shell_word(to, cli_nth(r->c, "from", i));
+		text_shell_word(to, cli_nth(r->c, "from", i));
 	}
 	add_home(r, to);
 }
@@ -82,7 +83,7 @@ static void
 add_without(struct buf *to, const char *name)
 {
 	buf_puts(to, " --" WITHOUT " ");
-	view_shell_word(to, name);
+	text_shell_word(to, name);
 }
 
 /* What was given already must be given again; but for what the words to come say. */
@@ -148,7 +149,7 @@ whole_command(const struct resuming *r, struct buf *to)
 
 	if (!all_can_be_lifted(r) && r->is_run) {
 		buf_puts(to, "flowsup rerun ");
-		view_shell_word(to, r->name);
+		text_shell_word(to, r->name);
 		add_home(r, to);
 		buf_puts(to, "   # no option lifts all of this: from the beginning");
 		return;

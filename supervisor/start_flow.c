@@ -8,6 +8,7 @@
 #include "flowsup/buf.h"
 #include "flowsup/config.h"
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "flowsup/proc.h"
 #include "flowsup/provider.h"
 #include "policy.h"
@@ -63,7 +64,7 @@ start_document(struct cli *c, const char *path, struct flow **out, struct err *e
 	if (r != 0)
 		problems_tell(c, shown, &d, "; nothing was started", e);
 	else
-		problems_print(shown, &d, true);
+		problems_warn(c, shown, &d);
 	flow_diagnostics_clear(&d);
 	return r;
 }
@@ -126,7 +127,7 @@ check_items(const struct slice *items, size_t count, struct err *e)
 		if (memchr(items[i].data, '\0', items[i].len) == NULL)
 			continue;
 		err_set(e, ERR_USAGE, "--each: item %zu holds a NUL byte", i + 1);
-		return err_hint(e, "flowsup start -0 --each ...   # for items that end in NUL");
+		return err_advice(e, "with -0 each item ends in NUL");
 	}
 	return 0;
 }
@@ -178,7 +179,7 @@ add_provider_role(const char *name, struct json **roles, struct err *e)
 	}
 	if (r != 0) {
 		err_set(e, ERR_USAGE, "--planner: there is no role \"%.64s\", nor a provider", name);
-		return err_hint(e, "roles are files: ~/.config/flowsup/roles/NAME.yaml");
+		return err_hint(e, "mkdir -p ~/.config/flowsup/roles   # NAME.yaml goes there");
 	}
 	*roles = json_set(*roles, name, json_set(json_object(), "provider", json_cstr(name)));
 	return *roles != NULL ? 0 : err_nomem(e);
@@ -239,7 +240,8 @@ check_usage(const struct cli *c, struct err *e)
 		return usage(e, "what to start is missing: FILE, -, or -- CMD");
 	if (!c->has_tail && c->noperands > 1) {
 		err_set(e, ERR_USAGE, "start: unexpected operand \"%s\"", c->operands[1]);
-		return err_hint(e, "flowsup start -- CMD...   # to start a command");
+		return access(c->operands[0], F_OK) == 0 ? err_hint(e, "flowsup start --help")
+							  : cli_hint_with(c->argv, c->operands[0], "--", e);
 	}
 	return 0;
 }
@@ -250,10 +252,11 @@ hint_at_command(const char *path, struct err *e)
 {
 	struct buf found = {0};
 	struct err ignored = {0};
+	char word[SHELL_WORD_TEXT];
 
 	if (access(path, F_OK) != 0 && strchr(path, '/') == NULL &&
 	    proc_find_program(path, getenv("PATH"), &found, &ignored) == 0)
-		err_hint(e, "flowsup start -- %s   # to start a command", path);
+		err_hint(e, "flowsup start -- %s   # to start a command", shell_word(word, path));
 	buf_clear(&found);
 }
 
@@ -403,6 +406,7 @@ note_missing(struct missing *m, bool is_warning, const struct err *why, struct e
 		p->warning = is_warning;
 		strlcpy(p->message, why->msg, sizeof(p->message));
 		strlcpy(p->hint, why->hint, sizeof(p->hint));
+		p->command = !why->advice;
 	}
 	if (!is_warning && m->first.code == ERR_NONE)
 		m->first = *why;
@@ -421,7 +425,8 @@ check_variables(const struct flow_op *op, struct missing *m, struct err *e)
 			continue;
 		err_set(&why, ERR_ENVIRONMENT, "operation \"%s\" requires the variable %s, which is not set",
 		    op->id, how->env[i].name);
-		err_hint(&why, "export %s=...", how->env[i].name);
+		err_hint(&why, "read -r %s; export %s   # asks for its value", how->env[i].name,
+		    how->env[i].name);
 		if (note_missing(m, false, &why, e) != 0)
 			return -1;
 		m->variables++;
@@ -520,6 +525,7 @@ check_directory(const struct flow_op *op, struct missing *m, struct err *e)
 {
 	struct buf path = {0};
 	struct err lacks = {0};
+	char word[SHELL_WORD_TEXT];
 	struct stat st;
 	int why = 0, r = 0;
 
@@ -538,11 +544,27 @@ check_directory(const struct flow_op *op, struct missing *m, struct err *e)
 	if (why != 0) {
 		err_sys(&lacks, ERR_ENVIRONMENT, why, "operation \"%s\": cwd '%s'", op->id, buf_text(&path));
 		if (why == ENOENT)
-			err_hint(&lacks, "mkdir -p '%s'", buf_text(&path));
+			err_hint(&lacks, "mkdir -p %s", shell_word(word, buf_text(&path)));
 		r = note_missing(m, true, &lacks, e);
 	}
 	buf_clear(&path);
 	return r;
+}
+
+/* What is to be told of problems, by the document, this call or the configuration. */
+static int
+check_notify(const struct flow *f, struct missing *m, struct err *e)
+{
+	struct err why = {0};
+
+	if (policy_check_notify(f->notify, getenv("PATH"), &why) == 0)
+		return 0;
+	if (why.code != ERR_ENVIRONMENT) {
+		*e = why;
+		return -1;
+	}
+	m->programs++;
+	return note_missing(m, false, &why, e);
 }
 
 static int
@@ -585,5 +607,5 @@ start_check_environment(const struct flow *f, struct flow_diagnostics *d, struct
 			return -1;
 		before = op;
 	}
-	return tell_missing(&m, e);
+	return check_notify(f, &m, e) == 0 ? tell_missing(&m, e) : -1;
 }

@@ -28,7 +28,7 @@ target_open(const struct cli *c, struct target *t, struct err *e)
 {
 	bool lost;
 
-	*t = (struct target){0};
+	*t = (struct target){.argv = c->argv};
 	if (home_open(c->home, false, &t->home, e) != 0)
 		goto none;
 	if (store_open(&t->home, cli_dry_run(c) ? STORE_DRY : STORE_COMMAND, false, STORE_BUSY_MS,
@@ -57,7 +57,8 @@ target_open_any(const struct cli *c, struct target *t, struct err *e)
 	if (e->code != ERR_NOTFOUND)
 		return -1;
 	cli_note("%s", e->msg);
-	cli_hint("%s", e->hint);
+	if (e->hint[0] != '\0')
+		cli_hint("%s", e->hint);
 	err_clear(e);
 	return 1;
 }
@@ -112,7 +113,7 @@ hint_nearest(struct target *t, const char *name, struct err *e)
 	if (word == NULL)
 		(void)session_list(t->store, &latest, look_nearer, &n, &(struct err){0});
 	if (word != NULL || n.nearest[0] != '\0')
-		err_hint(e, "did you mean %s?  flowsup list", word != NULL ? word : n.nearest);
+		cli_hint_instead(t->argv, name, strlen(name), word != NULL ? word : n.nearest, e);
 }
 
 int
@@ -189,7 +190,7 @@ target_wake(struct target *t)
 		return;
 	if (!client_is_up(&t->home) && client_ensure(&t->home, NULL, &e) != 0) {
 		cli_note("no supervisor could be started: %s", e.msg);
-		cli_hint("what is shown may be old; see flowsup doctor");
+		cli_hint("flowsup doctor   # what is shown may be old");
 		return;
 	}
 	(void)session_list(t->store, &served, nudge_abandoned, t, &e);

@@ -11,6 +11,7 @@ struct target {
 	struct store *store;
 	struct session session;
 	bool has_session;
+	char *const *argv; /* of the command line, for hints */
 };
 
 /* Opens without creating anything. ERR_NOTFOUND (with a hint how to start a run) when there is no

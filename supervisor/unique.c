@@ -27,14 +27,14 @@ unique_usage(const struct cli *c, struct err *e)
 
 	if (cli_flag(c, "if-running") && key == NULL) {
 		err_set(e, ERR_USAGE, "--if-running goes with --unique");
-		return err_hint(e, "flowsup start --unique KEY --if-running queue ...");
+		return err_hint(e, "flowsup %s --help", c->command->name);
 	}
 	if (key != NULL && (key[0] == '\0' || strlen(key) > UNIQUE_KEY_MOST))
 		return err_set(e, ERR_USAGE, "--unique: a key has 1 to %d bytes", UNIQUE_KEY_MOST);
 	if (queue == NULL || queue_name_is_valid(queue))
 		return 0;
 	err_set(e, ERR_USAGE, "--queue: '%.80s' is no name of a queue", queue);
-	return err_hint(e, "letters, digits, '.', '_' and '-', at most %d", QUEUE_NAME_MOST);
+	return err_advice(e, "letters, digits, '.', '_' and '-', at most %d", QUEUE_NAME_MOST);
 }
 
 /* ---- Who is in the way ---- */

@@ -48,31 +48,6 @@ copy_or_null(const struct json *v)
 	return v == NULL ? json_null() : json_ref(v);
 }
 
-static bool
-is_plain(const char *text)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				    "_./-+:,@%=";
-
-	return text[0] != '\0' && text[strspn(text, plain)] == '\0';
-}
-
-void
-view_shell_word(struct buf *to, const char *text)
-{
-	if (is_plain(text)) {
-		buf_puts(to, text);
-		return;
-	}
-	buf_putc(to, '\'');
-	for (; *text != '\0'; text++)
-		if (*text == '\'')
-			buf_puts(to, "'\\''");
-		else
-			buf_putc(to, *text);
-	buf_putc(to, '\'');
-}
-
 double
 view_process_age(uint64_t start_ticks)
 {

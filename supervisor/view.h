@@ -70,8 +70,6 @@ struct json *view_operations(const struct run_files *f, const struct session *s)
 struct json *view_carried(const struct run_files *f);
 /* How many operations of a run with a dead worker still run. */
 unsigned view_survivors(const struct attempts *a);
-/* Appends `text` so that a shell reads it back as one word. */
-void view_shell_word(struct buf *to, const char *text);
 double view_duration(const struct session *s); /* seconds; -1: never started */
 struct json *view_time(double at); /* null for 0: not known */
 /* Seconds since a process with this start time began. */

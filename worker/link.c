@@ -232,7 +232,8 @@ link_refuse(struct link *l, const struct err *why)
 
 	body = json_set(body, "message", json_string_lossy(slice_of(why->msg), NULL));
 	if (why->hint[0] != '\0')
-		body = json_set(body, "hint", json_string_lossy(slice_of(why->hint), NULL));
+		body = json_set(body, why->advice ? "advice" : "hint",
+		    json_string_lossy(slice_of(why->hint), NULL));
 	send_to_peer(l, MSG_ERROR, body, -1);
 }
 

@@ -202,7 +202,7 @@ check_allowed(const struct worker *w, uint32_t emitter, struct err *e)
 		    "not allowed: an operation without a role may ask only with reactive: all");
 	else
 		err_set(e, ERR_REFUSED, "not allowed: reactive does not name the role %s", role->name);
-	return err_hint(e, "man 5 flowsup-flow, GROWTH: \"reactive\" at the top of the document");
+	return err_hint(e, "man 5 flowsup-flow   # GROWTH: \"reactive\" at the top of the document");
 }
 
 static int

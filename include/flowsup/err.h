@@ -44,13 +44,15 @@ enum err_code {
 /*
  * An error belongs to the caller, who starts from `struct err e = {0}`. It is set once where the
  * failure is seen, wrapped on the way up, and printed once at the edge. `sys` is an errno or 0.
- * `hint`, if not empty, is a command (or a sentence) that helps; it is printed behind `hint:`.
+ * `hint`, if not empty, is a command that helps, as it can be pasted into a shell, perhaps with a remark
+ * behind ` # `; it is printed behind `hint:`. With `advice` it is a sentence, printed behind `note:`.
  */
 struct err {
 	enum err_code code;
 	int sys;
 	char msg[768];
 	char hint[256];
+	bool advice;
 };
 
 /* Each returns -1, so that `return err_set(...)` reads well. A NULL e is allowed. */
@@ -63,7 +65,12 @@ int err_sys(struct err *e, enum err_code code, int sys, const char *fmt, ...)
 int err_nomem(struct err *e);
 /* Puts "<text>: " before the message; code, sys and hint stay. Cut at the end if too long. */
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A command; one that has no room is none, rather than the beginning of another one. */
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A sentence; cut at the end if too long. */
+int err_advice(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The hint or advice of another error. */
+int err_hint_of(struct err *e, const struct err *from);
 void err_clear(struct err *e);
 
 /* Whoever looks at one source file at a time must be told what the functions above return, or takes
@@ -81,6 +88,8 @@ err_returns(int result)
 #define err_nomem(e) err_returns((err_nomem)(e))
 #define err_wrap(...) err_returns((err_wrap)(__VA_ARGS__))
 #define err_hint(...) err_returns((err_hint)(__VA_ARGS__))
+#define err_advice(...) err_returns((err_advice)(__VA_ARGS__))
+#define err_hint_of(...) err_returns((err_hint_of)(__VA_ARGS__))
 #endif
 #endif
 

@@ -142,6 +142,7 @@ struct flow_diagnostic {
 	struct json_where where; /* line 0: the document as a whole */
 	char message[512];
 	char hint[256];
+	bool command; /* the hint is one that can be pasted; else it is a sentence */
 };
 struct flow_diagnostics {
 	struct flow_diagnostic *items;

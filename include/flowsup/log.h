@@ -14,6 +14,13 @@ void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(
 /* Appends text with control characters and broken UTF-8 made harmless for a terminal. newline
  * says whether LF (and TAB) may stay. */
 void text_neutralise(struct buf *to, struct slice text, bool newline);
+/* Appends text as one word of a shell, quoted where it must be; what text_neutralise would change is
+ * written as bash, zsh and ksh read it: $'...'. */
+void text_shell_word(struct buf *to, const char *text);
+/* The same for a hint: into a buffer that is larger than one, so that what is too long for both fits in
+ * none. Returns out. */
+enum { SHELL_WORD_TEXT = 512 };
+const char *shell_word(char out[SHELL_WORD_TEXT], const char *text);
 /* Appends text without the sequences that only set colours or erase within a line (ECMA-48 SGR, EL):
  * without them it says the same. Everything else stays, to be neutralised. */
 void text_drop_colours(struct buf *to, struct slice text);

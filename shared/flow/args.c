@@ -54,7 +54,7 @@ read_value(const struct flow_arg *arg, const struct json *text, struct err *e)
 	err_set(e, ERR_USAGE, "argument %s: \"%.80s\" is no %s", arg->name, json_text(text).data,
 	    arg->type);
 	if (strcmp(arg->type, "boolean") == 0)
-		err_hint(e, "--arg %s=true or --arg %s=false", arg->name, arg->name);
+		err_advice(e, "--arg %s=true or --arg %s=false", arg->name, arg->name);
 	return NULL;
 }
 
@@ -69,7 +69,7 @@ value_of(const struct flow_arg *arg, const struct json *given, struct err *e)
 	if (arg->required) {
 		err_set(e, ERR_USAGE, "the argument %s (%s) is missing%s%.200s", arg->name, arg->type,
 		    arg->help != NULL ? ": " : "", arg->help != NULL ? arg->help : "");
-		err_hint(e, "--arg %s=...", arg->name);
+		err_advice(e, "--arg %s=...", arg->name);
 		return NULL;
 	}
 	v = arg->otherwise != NULL ? json_ref(arg->otherwise) : json_cstr("");
@@ -94,9 +94,9 @@ unknown(const struct flow *f, struct slice name, struct err *e)
 	err_set(e, ERR_USAGE, "the flow has no argument \"%s\"", shown);
 	nearest = text_nearest(shown, names, n);
 	if (nearest != NULL)
-		err_hint(e, "did you mean --arg %s=...?", nearest);
+		err_advice(e, "did you mean --arg %s=...?", nearest);
 	else if (n == 0)
-		err_hint(e, "a document declares its arguments under \"args\"");
+		err_advice(e, "a document declares its arguments under \"args\"");
 	free(names);
 	return -1;
 }

@@ -121,6 +121,13 @@ warning(struct reader *r, const struct json *at, const char *fmt, ...)
 }
 
 void
+hint_of(struct flow_diagnostic *p, const struct err *e)
+{
+	memcpy(p->hint, e->hint, sizeof(p->hint));
+	p->command = !e->advice;
+}
+
+void
 hint(struct flow_diagnostic *p, const char *fmt, ...)
 {
 	va_list ap;
@@ -171,6 +178,6 @@ diagnostics_error(const struct flow_diagnostics *d, const char *name, enum err_c
 	else if (name != NULL)
 		err_wrap(e, "%s", name);
 	if (p->hint[0] != '\0')
-		err_hint(e, "%s", p->hint);
+		(void)(p->command ? err_hint(e, "%s", p->hint) : err_advice(e, "%s", p->hint));
 	return -1;
 }

@@ -175,7 +175,7 @@ take_name(struct yaml *y, struct frame *f, struct json *value)
 		where = f->where;
 	if (json_type(value) != JSON_STRING) {
 		err_set(y->e, ERR_SYNTAX, "a key must be a text, not %s", json_type_name(value));
-		err_hint(y->e, "put the key in quotes");
+		err_advice(y->e, "put the key in quotes");
 		json_unref(value);
 		return fail(y, where);
 	}
@@ -302,7 +302,7 @@ on_document(struct yaml *y, struct fy_event *event)
 
 	if (++y->documents > 1) {
 		err_set(y->e, ERR_SYNTAX, "a second document begins here");
-		err_hint(y->e, "a file holds one flow; put the others in files of their own");
+		err_advice(y->e, "a file holds one flow; put the others in files of their own");
 		return fail(y, mark_of(y, event));
 	}
 	if (fy_document_state_version_explicit(state) && v != NULL &&
@@ -423,7 +423,7 @@ empty_document(struct json_where *where, struct err *e)
 {
 	*where = (struct json_where){0, 0, 0};
 	err_set(e, ERR_DOCUMENT, "the document is empty");
-	return err_hint(e, "a flow needs a plan; man 5 flowsup-flow shows one");
+	return err_hint(e, "man 5 flowsup-flow   # a flow needs a plan");
 }
 
 static int

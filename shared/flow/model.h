@@ -95,7 +95,10 @@ struct flow_diagnostic *problem_at(struct reader *r, struct json_where where, co
     __attribute__((format(printf, 3, 4)));
 struct flow_diagnostic *warning(struct reader *r, const struct json *at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* A sentence. */
 void hint(struct flow_diagnostic *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What an error has of it. */
+void hint_of(struct flow_diagnostic *p, const struct err *e);
 void out_of_memory(struct reader *r);
 /* In order of position; e is the first that is no warning, as "NAME:LINE:COLUMN: text". */
 void diagnostics_sort(struct flow_diagnostics *d);

@@ -150,9 +150,9 @@ not_found(const struct provider_search *s, const char *name, struct err *e)
 	if (all_names(s, &n, &none) == 0)
 		nearest = text_nearest(name, (const char *const *)n.list, n.count);
 	if (nearest != NULL)
-		err_hint(e, "did you mean \"%s\"?", nearest);
+		err_advice(e, "did you mean \"%s\"?", nearest);
 	else
-		err_hint(e, "flowsup doctor lists providers; a file of your own goes to "
+		err_hint(e, "flowsup doctor   # lists providers; one of your own is "
 			    "~/.config/flowsup/providers/NAME.json");
 	names_clear(&n);
 	return -1;

@@ -32,8 +32,7 @@ provider_of(struct checker *c, const struct flow_op *op)
 		return l->provider;
 	l->provider = NULL;
 	p = problem_at(&c->r, op->where, "role \"%s\": %s", role->name, e.msg);
-	if (e.hint[0] != '\0')
-		hint(p, "%s", e.hint);
+	hint_of(p, &e);
 	return NULL;
 }
 

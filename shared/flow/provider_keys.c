@@ -45,7 +45,7 @@ key_unknown(struct source *s, const char *what, const struct json *at, const cha
 	key_refuse(s, at, "%s \"%s\"", what, shown);
 	nearest = text_nearest(shown, names, n);
 	if (nearest != NULL)
-		err_hint(s->e, "did you mean \"%s\"?", nearest);
+		err_advice(s->e, "did you mean \"%s\"?", nearest);
 	return -1;
 }
 
@@ -224,7 +224,7 @@ check_places(struct source *s, const struct json *v)
 		n = *text == '{' ? place_at(text, &place) : 0;
 		if (n < 0) {
 			key_refuse(s, v, "\"%.60s\" holds a place that is not known", json_cstr_of(v));
-			return err_hint(s->e, "places are {model} {args} {sid} {old} {old8} {cwd} {home} {out} "
+			return err_advice(s->e, "places are {model} {args} {sid} {old} {old8} {cwd} {home} {out} "
 					      "{prompt} {store} {chat}");
 		}
 		if (n > 0 && place == PLACE_ARGS && strcmp(json_cstr_of(v), "{args}") != 0)

@@ -61,7 +61,7 @@ add_word(struct provider_words *out, const struct provider *p, const char *text,
 	if (out->text.len - from > PROVIDER_MAX_ARGUMENT) {
 		err_set(e, ERR_LIMIT, "provider %s: a word of the command has more than %zu bytes", p->name,
 		    PROVIDER_MAX_ARGUMENT);
-		return err_hint(e, "a provider whose \"prompt\" is stdin or file takes a text of any length");
+		return err_advice(e, "a provider whose \"prompt\" is stdin or file takes a text of any length");
 	}
 	buf_putc(&out->text, '\0');
 	out->count++;

@@ -133,7 +133,7 @@ check_text(struct checker *c, const struct json *v)
 			check_template(c, &ref, v);
 	}
 	if (more < 0)
-		hint(problem(c->r, v, "%s", e.msg), "%s", e.hint);
+		hint_of(problem(c->r, v, "%s", e.msg), &e);
 }
 
 /* Values are never spliced into shell text: a response could hold any command. */

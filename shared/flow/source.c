@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,7 +32,7 @@ text_problem(const struct flow_source *source, struct json_where where, struct f
 		return err_nomem(e);
 	p->where = where;
 	memcpy(p->message, e->msg, sizeof(p->message) - 1);
-	memcpy(p->hint, e->hint, sizeof(p->hint));
+	hint_of(p, e);
 	return diagnostics_error(d, source->name, code, e);
 }
 
@@ -112,15 +113,20 @@ no_file(const char *path, struct err *e)
 {
 	const char *slash = strrchr(path, '/');
 	int dir = slash == NULL ? 0 : (int)(slash - path) + 1;
-	char nearest[NAME_MAX + 1];
+	char nearest[NAME_MAX + 1], found[PATH_MAX], word[SHELL_WORD_TEXT];
 
+	if (path[0] == '\0')
+		return err_set(e, ERR_NOTFOUND, "the name of the file is empty");
 	err_set(e, ERR_NOTFOUND, "there is no file %s", path);
 	nearest_file(path, nearest);
+	snprintf(found, sizeof(found), "%.*s%s", dir, path, nearest);
 	if (nearest[0] != '\0')
-		return err_hint(e, "did you mean %.*s%s?", dir, path, nearest);
+		return err_hint(e, "flowsup check %s   # did you mean this?", shell_word(word, found));
 	if (strchr(path, '.') == NULL)
-		return err_hint(e, "flowsup start -- %s    # if that is a command", path);
-	return err_hint(e, "ls%s%.*s", dir > 0 ? " " : "", dir, path);
+		return err_hint(e, "flowsup start -- %s   # if that is a command", shell_word(word, path));
+	if (dir == 0)
+		return err_hint(e, "ls");
+	return access(found, F_OK) == 0 ? err_hint(e, "ls %s", shell_word(word, found)) : -1;
 }
 
 static int

@@ -69,7 +69,7 @@ template_at(const char *text, struct template_reference *out, struct err *e)
 	end = strstr(first, "}}");
 	if (end == NULL) {
 		err_set(e, ERR_DOCUMENT, "\"%.20s...\" is not closed by }}", text);
-		return err_hint(e, "write \\{{ where {{ stands for itself");
+		return err_advice(e, "write \\{{ where {{ stands for itself");
 	}
 	inside = trimmed(first, end);
 	if (parse(inside, out)) {
@@ -78,7 +78,7 @@ template_at(const char *text, struct template_reference *out, struct err *e)
 	}
 	err_set(e, ERR_DOCUMENT, "{{%.*s}} is no template",
 	    (int)(inside.len > 80 ? 80 : inside.len), inside.data);
-	return err_hint(e, "templates are {{ops.ID.response}} {{artifacts.ID}} {{prompt}} "
+	return err_advice(e, "templates are {{ops.ID.response}} {{artifacts.ID}} {{prompt}} "
 			   "{{args.NAME}} {{item}}; write \\{{ where {{ stands for itself");
 }
 
@@ -170,7 +170,7 @@ flow_home_path(const char *path, const char *named, struct buf *to, struct err *
 		if (home == NULL) {
 			err_set(e, ERR_ENVIRONMENT, "'%s': HOME names no directory, and the account has none",
 			    path);
-			return err_hint(e, "export HOME=/a/directory");
+			return err_advice(e, "set HOME to a directory");
 		}
 		buf_puts(to, home);
 		path++;

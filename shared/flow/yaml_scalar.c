@@ -180,7 +180,7 @@ static int
 not_finite(struct slice text, struct err *e)
 {
 	err_set(e, ERR_SYNTAX, "%.*s is not a finite number", (int)text.len, text.data);
-	return err_hint(e, "put it in quotes if a text is meant");
+	return err_advice(e, "put it in quotes if a text is meant");
 }
 
 /* 1 when the text has the form of the type whose letter is `want` (or of any, with 0); *out then. */
@@ -234,7 +234,7 @@ tagged(struct slice text, struct slice tag, struct json **out, struct err *e)
 	}
 	err_set(e, ERR_SYNTAX, "the tag %.*s means nothing here", (int)(tag.len > 80 ? 80 : tag.len),
 	    tag.data);
-	return err_hint(e, "only the tags of YAML's core schema are known: !!str !!int !!float !!bool "
+	return err_advice(e, "only the tags of YAML's core schema are known: !!str !!int !!float !!bool "
 			   "!!null !!seq !!map");
 }
 

@@ -12,6 +12,7 @@
 #include "db.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "migrate.h"
 
 static const char *const texts[STATEMENTS] = {
@@ -94,6 +95,7 @@ static int
 cannot_use(struct store *s, const char *how, const char *what, int sys, struct err *e)
 {
 	struct buf culprit = {0};
+	char word[SHELL_WORD_TEXT];
 	int why, lacks;
 
 	if (e == NULL)
@@ -105,7 +107,7 @@ cannot_use(struct store *s, const char *how, const char *what, int sys, struct e
 		err_hint(e, "ulimit -n 1024");
 	} else if (lacks != 0) {
 		err_sys(e, ERR_NOSPACE, lacks, "'%s' %s", s->path, how);
-		err_hint(e, "df -i '%s'", buf_text(&culprit));
+		err_hint(e, "df -i %s", shell_word(word, buf_text(&culprit)));
 	} else if (why != 0) {
 		err_set(e, ERR_PERMISSION, "'%s' %s: '%s': %s", s->path, how, buf_text(&culprit),
 		    strerror(why));
@@ -120,6 +122,14 @@ cannot_use(struct store *s, const char *how, const char *what, int sys, struct e
 	}
 	buf_clear(&culprit);
 	return -1;
+}
+
+static int
+hint_at_check(const struct store *s, struct err *e)
+{
+	char word[SHELL_WORD_TEXT];
+
+	return err_hint(e, "sqlite3 %s 'PRAGMA integrity_check'", shell_word(word, s->path));
 }
 
 int
@@ -143,7 +153,7 @@ store_error(struct store *s, int rc, const char *what, struct err *e)
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 		err_set(e, ERR_IO, "'%s' is damaged: %s: %s", s->path, what, text);
-		return err_hint(e, "sqlite3 '%s' 'PRAGMA integrity_check'", s->path);
+		return hint_at_check(s, e);
 	default:
 		err_set(e, code_of(rc), "'%s': %s: %s", s->path, what, text);
 		if (e != NULL)
@@ -601,6 +611,7 @@ static int
 check_file(const struct home *h, bool create, struct err *e)
 {
 	struct stat st;
+	char word[SHELL_WORD_TEXT];
 
 	if (fstatat(h->fd, HOME_DATABASE, &st, AT_SYMLINK_NOFOLLOW) != 0) {
 		if (errno == ENOENT && create)
@@ -615,7 +626,7 @@ check_file(const struct home *h, bool create, struct err *e)
 	if (st.st_uid != geteuid() || (st.st_mode & 022) != 0) {
 		err_set(e, ERR_PERMISSION, "'%s/%s' belongs to somebody else or others may write it",
 		    h->path, HOME_DATABASE);
-		return err_hint(e, "ls -l '%s'", h->path);
+		return err_hint(e, "ls -l %s", shell_word(word, h->path));
 	}
 	return 0;
 }
@@ -736,11 +747,11 @@ store_verify(struct store *s, struct err *e)
 	unsigned i;
 
 	if (check_pages(s, e) != 0)
-		return e->hint[0] != '\0' ? -1 : err_hint(e, "sqlite3 '%s' 'PRAGMA integrity_check'", s->path);
+		return e->hint[0] != '\0' ? -1 : hint_at_check(s, e);
 	/* What a statement names and is not there is found when it is prepared. */
 	for (i = 0; i < STATEMENTS; i++)
 		if (store_statement(s, (enum statement)i, e) == NULL)
-			return err_hint(e, "restore '%s' from a copy", s->path);
+			return err_advice(e, "restore '%s' from a copy", s->path);
 	return 0;
 }
 

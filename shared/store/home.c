@@ -11,6 +11,7 @@
 
 #include "flowsup/fs.h"
 #include "flowsup/home.h"
+#include "flowsup/log.h"
 
 enum { PASSWD_BYTES = 16384 };
 
@@ -207,13 +208,14 @@ home_hint(const char *path, struct err *e)
 {
 	struct stat st;
 	int sys = e == NULL ? 0 : e->sys;
+	char word[SHELL_WORD_TEXT];
 
 	if (e == NULL || e->hint[0] != '\0' ||
 	    (sys != EACCES && sys != EPERM && sys != EROFS && sys != ENOTDIR && sys != ELOOP))
 		return -1;
 	/* What is ours can be opened to us; else another place is needed. */
 	if (sys == EACCES && stat(path, &st) == 0 && st.st_uid == geteuid())
-		return err_hint(e, "chmod -R u+rwX '%s'", path);
+		return err_hint(e, "chmod -R u+rwX %s", shell_word(word, path));
 	return err_hint(e, "export FLOWSUP_HOME=/var/tmp/flowsup-%ld   # or another place to write to",
 	    (long)geteuid());
 }
@@ -225,7 +227,7 @@ hint_option(const char *option, struct err *e)
 	static const char variable[] = "export FLOWSUP_HOME=";
 
 	if (option != NULL && e != NULL && strncmp(e->hint, variable, sizeof(variable) - 1) == 0)
-		err_hint(e, "flowsup --home /var/tmp/flowsup-%ld ...   # or another place to write to",
+		err_hint(e, "flowsup --home /var/tmp/flowsup-%ld doctor   # or another place to write to",
 		    (long)geteuid());
 }
 

@@ -143,7 +143,7 @@ bad_duration(struct slice text, const char *why, struct err *e)
 {
 	err_set(e, ERR_SYNTAX, "\"%.*s\" is not a duration: %s",
 	    (int)(text.len < NUMBER_SHOWN ? text.len : NUMBER_SHOWN), text.data, why);
-	return err_hint(e, "write 90s, 2h30m, 1d, 250ms, 1.5h, or a number of seconds");
+	return err_advice(e, "write 90s, 2h30m, 1d, 250ms, 1.5h, or a number of seconds");
 }
 
 int
@@ -284,7 +284,7 @@ bad_size(struct slice text, const char *why, struct err *e)
 {
 	err_set(e, ERR_SYNTAX, "\"%.*s\" is not a size: %s",
 	    (int)(text.len < NUMBER_SHOWN ? text.len : NUMBER_SHOWN), text.data, why);
-	return err_hint(e, "write 64M, 1.5G, 512k, or a number of bytes");
+	return err_advice(e, "write 64M, 1.5G, 512k, or a number of bytes");
 }
 
 /* "", "B", "k", "KB", "KiB", ... as a shift; -1 when it is none. */

@@ -47,6 +47,7 @@ err_set(struct err *e, enum err_code code, const char *fmt, ...)
 	e->code = code;
 	e->sys = 0;
 	e->hint[0] = '\0';
+	e->advice = false;
 	va_start(ap, fmt);
 	set_text(e, fmt, ap);
 	va_end(ap);
@@ -74,6 +75,7 @@ err_sys(struct err *e, enum err_code code, int sys, const char *fmt, ...)
 	e->code = code_for_errno(code, sys);
 	e->sys = sys;
 	e->hint[0] = '\0';
+	e->advice = false;
 	va_start(ap, fmt);
 	set_text(e, fmt, ap);
 	va_end(ap);
@@ -109,6 +111,23 @@ int
 err_hint(struct err *e, const char *fmt, ...)
 {
 	va_list ap;
+	int n;
+
+	if (e == NULL)
+		return -1;
+	va_start(ap, fmt);
+	n = vsnprintf(e->hint, sizeof(e->hint), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(e->hint))
+		e->hint[0] = '\0';
+	e->advice = false;
+	return -1;
+}
+
+int
+err_advice(struct err *e, const char *fmt, ...)
+{
+	va_list ap;
 
 	if (e == NULL)
 		return -1;
@@ -116,6 +135,17 @@ err_hint(struct err *e, const char *fmt, ...)
 	if (vsnprintf(e->hint, sizeof(e->hint), fmt, ap) < 0)
 		e->hint[0] = '\0';
 	va_end(ap);
+	e->advice = true;
+	return -1;
+}
+
+int
+err_hint_of(struct err *e, const struct err *from)
+{
+	if (e == NULL)
+		return -1;
+	memmove(e->hint, from->hint, sizeof(e->hint));
+	e->advice = from->advice;
 	return -1;
 }
 
@@ -128,6 +158,7 @@ err_clear(struct err *e)
 	e->sys = 0;
 	e->msg[0] = '\0';
 	e->hint[0] = '\0';
+	e->advice = false;
 }
 
 const char *

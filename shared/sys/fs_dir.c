@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 
 static enum err_code
 code_of_open(int sys)
@@ -29,6 +30,7 @@ static int
 check_private(int fd, const char *path, struct err *e)
 {
 	struct stat st;
+	char word[SHELL_WORD_TEXT];
 
 	if (fstat(fd, &st) != 0)
 		return err_sys(e, ERR_IO, errno, "%s", path);
@@ -38,7 +40,7 @@ check_private(int fd, const char *path, struct err *e)
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
 		err_set(e, ERR_PERMISSION, "%s: others may write there (mode %04o)", path,
 		    (unsigned)(st.st_mode & 07777));
-		return err_hint(e, "chmod go-w '%s'", path);
+		return err_hint(e, "chmod go-w %s", shell_word(word, path));
 	}
 	return 0;
 }

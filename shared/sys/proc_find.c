@@ -134,7 +134,7 @@ add_hint(int base, const char *name, const char *search, struct err *e)
 		gather_dir(base, dir, name, &all);
 	nearest = text_nearest(name, (const char *const *)all.list, all.count);
 	if (nearest != NULL && search_dirs(base, nearest, search, &found) == 0)
-		err_hint(e, "did you mean \"%s\"?", nearest);
+		err_advice(e, "did you mean \"%s\"?", nearest);
 	buf_clear(&found);
 	while (all.count > 0)
 		free(all.list[--all.count]);

@@ -634,15 +634,15 @@ report(const struct start *s, struct err *e)
 		    "cannot start \"%s\": cannot %s", w->path, step_names[s->failed]);
 	if (s->sys == ENOEXEC) {
 		err_sys(e, ERR_ENVIRONMENT, s->sys, "cannot execute \"%s\"", s->path);
-		return err_hint(e, "a script needs a first line such as #!/bin/sh");
+		return err_advice(e, "a script needs a first line such as #!/bin/sh");
 	}
 	err_sys(e, code_of_failure(s->failed, s->sys), s->sys, "cannot execute \"%s\"", w->path);
 	if (s->sys == E2BIG)
-		err_hint(e, "arguments and environment are too large together: pass data by file");
+		err_advice(e, "arguments and environment are too large together: pass data by file");
 	/* The file is there, or the look-up would have failed: its interpreter is missing. */
 	if (s->sys == ENOENT &&
 	    faccessat(s->cwd_fd >= 0 ? s->cwd_fd : AT_FDCWD, s->path, F_OK, 0) == 0)
-		err_hint(e, "%s exists; the interpreter in its first line does not", s->path);
+		err_advice(e, "%s exists; the interpreter in its first line does not", s->path);
 	return -1;
 }
 

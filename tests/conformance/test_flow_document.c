@@ -15,14 +15,14 @@ static const struct refused {
 } table[] = {
     {"empty", TEXT(""), false, ERR_DOCUMENT, 0, 0,
 	"the document is empty",
-	"a flow needs a plan; man 5 flowsup-flow shows one"},
+	"man 5 flowsup-flow   # a flow needs a plan"},
     {"only_comment", TEXT("# nothing\n"), false, ERR_DOCUMENT, 0, 0,
 	"the document is empty",
-	"a flow needs a plan; man 5 flowsup-flow shows one"},
+	"man 5 flowsup-flow   # a flow needs a plan"},
     {"only_white", TEXT("  \n"
 	     "\n"), false, ERR_DOCUMENT, 0, 0,
 	"the document is empty",
-	"a flow needs a plan; man 5 flowsup-flow shows one"},
+	"man 5 flowsup-flow   # a flow needs a plan"},
     {"null_document", TEXT("~\n"), false, ERR_DOCUMENT, 1, 1,
 	"a flow must be an object, not nothing",
 	""},

@@ -14,6 +14,6 @@ matches "an installed one, with its version" "ok +provider +claude: 9.9.9 \(fake
 matches "one that fails" "warning +provider +codex: says no version within 20 s \($BIN/codex\)" "$out"
 matches "one that is not there" 'note +provider +aider: not installed, unverified' "$out"
 matches "a broken file, with its place" 'warning +provider +goose: [^ ]*/goose.json:3:3: a provider has no key "nam"' "$out"
-matches "and the nearest key" 'hint: did you mean "name"' "$out"
+matches "and the nearest key" '; did you mean "name"' "$out"
 matches "the same as JSON" '"check":"provider","state":"ok","text":"claude: 9.9.9' "$("$FLOWSUP" doctor --json 2>&1)"
 plan

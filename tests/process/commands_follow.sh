@@ -58,6 +58,14 @@ for command in wait watch "logs -f"; do
 	done
 done
 
+perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$FLOWSUP" logs -f --stderr "$id" sh >out 2>err &
+follower=$!
+wait_until grep -qx flowsup "/proc/$follower/comm"
+wait_until grep -q "SigBlk:.*[2367abef]$" "/proc/$follower/status"
+kill -INT $follower
+wait $follower
+matches "logs -f of one operation: the way back is to the same" "hint: flowsup logs -f --stderr $id sh +# " "$(cat err)"
+
 # ---- A reader that leaves ----
 "$FLOWSUP" watch --json "$id" | head -n 1 >first
 equal "watch --json | head ends" "0 0" "${PIPESTATUS[*]}"

@@ -181,23 +181,69 @@ while IFS='|' read -r words wanted; do
 	"$FLOWSUP" $words >/dev/null 2>"$T/err"
 	matches "$words: what is nearest" "^2 $wanted\$" "$? $(sed -n 's/^hint: //p' "$T/err")"
 done <<LINES
-show $near|did you mean $id\?  flowsup list
-logs @lst|did you mean @last\?  flowsup list
-show @last-faild|did you mean @last-failed\?  flowsup list
-help strt|did you mean "flowsup help start"\?
-help ctl pasue|did you mean "flowsup help ctl pause"\?
-ctl pasue @last|did you mean "flowsup ctl pause"\?
-supervisor statsu|did you mean "flowsup supervisor status"\?
-start --time 3 -- true|did you mean --timeout\?  flowsup start --help
-gc --keep 3|did you mean --keep-days\?  flowsup gc --help
-graph --format txt flow.yaml|did you mean --format=text\?
-ctl resolve x --as appled|did you mean --as=applied\?
+show $near|flowsup show $id
+logs @lst|flowsup logs @last
+show @last-faild|flowsup show @last-failed
+help strt|flowsup help start
+help ctl pasue|flowsup help ctl pause
+ctl pasue @last|flowsup ctl pause @last
+supervisor statsu|flowsup supervisor status
+start --time 3 -- true|flowsup start --timeout 3 -- true
+start --time=3 -- true|flowsup start --timeout=3 -- true
+gc --keep 3|flowsup gc --keep-days 3
+graph --format txt flow.yaml|flowsup graph --format text flow.yaml
+graph -ftxt flow.yaml|flowsup graph -ftext flow.yaml
+ctl resolve x --as=appled|flowsup ctl resolve x --as=applied
+list --status fialed|flowsup list --status failed
+start echo hello|flowsup start -- echo hello
+wait|flowsup help wait
 show --graph foo|flowsup show --help
 list -n x|flowsup list --help
-start flow.ymal|did you mean flow.yaml\?
-check $PWD/flow.yml|did you mean $PWD/flow.yaml\?
+start flow.ymal|flowsup check flow.yaml   # did you mean this\?
+check $PWD/flow.yml|flowsup check $PWD/flow.yaml   # did you mean this\?
 graph nothing.like|ls
 LINES
+
+# ---- Hints can be pasted ----
+mkdir "it's here" && cp flow.yaml "it's here/flow.yaml"
+# What was given, and what is to be pasted as it stands: each is one command or several of a shell.
+pasted() {
+	local hint
+	hint=$(sed -n 's/^hint: //p' <<<"$1")
+	[ -n "$hint" ] && bash -n -c "$hint" && [[ $hint =~ ^(flowsup|export|mkdir|chmod|ls|read|man)\  ]] &&
+		! grep -qE '\.\.\.|[A-Z]{3}' <<<"${hint%%   #*}"
+}
+wrong() {
+	local err
+	err=$("$FLOWSUP" "$@" 2>&1 >/dev/null </dev/null)
+	if pasted "$err"; then
+		ok "$*: the hint can be pasted"
+	else
+		not_ok "$*: the hint can be pasted"
+		note "$err"
+	fi
+}
+wrong check "it's here/flow.yam"
+wrong check "it's here/nothing.here"
+wrong check nothing
+wrong start "no such thing" with operands
+wrong msg "$near" "it's a text with; a semicolon" --to gud
+wrong logs "$id" "go od"
+wrong play "it's none"
+wrong fork "$id" --from "it's none"
+wrong start --events 3 flow.yaml
+wrong resume --events 3 "$id"
+wrong resume
+wrong start --queue "a b"
+wrong --hom "$T/a b" list
+wrong --home "$T/a b" lst
+wrong list --home "$T/it's none" --status fialed
+wrong wait --home "$T" nonsense
+equal "a home that was given is in what is to be pasted" "flowsup --home $T/nowhere start -- echo hello" \
+	"$("$FLOWSUP" list --home "$T/nowhere" 2>&1 | sed -n 's/^hint: //p')"
+equal "pasted, the mended command runs" "0 $("$FLOWSUP" show "$id" | head -n 1)" \
+	"$(PATH=$BUILD/bin:$PATH bash -c "$("$FLOWSUP" shwo "$id" 2>&1 | sed -n 's/^hint: //p')" >"$T/out"; echo "$? $(head -n 1 "$T/out")")"
+matches "what no command mends is a note" "^note: durations look like" "$("$FLOWSUP" start --timeout x -- true 2>&1 | tail -n 1)"
 
 # ---- Help of a family ----
 for words in queue ctl emit checkpoint; do

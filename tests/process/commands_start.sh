@@ -135,7 +135,7 @@ for words in "start --timeout 0 -- true" "start --storage-timeout 0s -- true" "p
 	"rerun @last --timeout 0" "fork @last --from x --timeout 0" "resume @last --timeout 0" "list --since 0"; do
 	# shellcheck disable=SC2086 # words are meant
 	equal "$words is refused" "2 yes" "$("$FLOWSUP" $words >/dev/null 2>"$T/err"; echo $?) $(
-		grep -q 'is no time at all' "$T/err" && grep -q 'hint: without --' "$T/err" && echo yes)"
+		grep -q 'is no time at all' "$T/err" && grep -q 'note: without --' "$T/err" && echo yes)"
 done
 
 # ---- Standard output, input and error ----
@@ -148,7 +148,7 @@ rows() { "$FLOWSUP" list --json -n 100000 | wc -l; }
 before=$(rows)
 equal "all three closed: the id would be lost, nothing is started" 78 \
 	"$("$FLOWSUP" start -- true <&- >&- 2>&-; echo $?)"
-matches "standard output closed: said, with what to do" "standard output is closed.*hint:.*>/dev/null" \
+matches "standard output closed: said, with what to do" "standard output is closed.*note:.*>/dev/null" \
 	"$({ "$FLOWSUP" start -- true 2>&1 >&-; } | tr '\n' ' ')"
 equal "nothing was made" "$before" "$(rows)"
 equal "standard input and error closed" 0 "$("$FLOWSUP" start -- true <&- >/dev/null 2>&-; echo $?)"
@@ -165,8 +165,17 @@ equal "a list that goes nowhere is an error" 74 "$("$FLOWSUP" list >&- 2>/dev/nu
 made=$("$FLOWSUP" start --json -- true)
 id=$(json "$made" id)
 matches "start --json: one object with all its names" \
-	"^\{\"id\":\"$id\",\"session_id\":\"[0-9a-f]{32}\",\"invocation_id\":\"[0-9a-f]{12}\",\"directory\":\"$FLOWSUP_HOME/runs/$id\"\}$" \
+	"^\{\"id\":\"$id\",\"session_id\":\"[0-9a-f]{32}\",\"invocation_id\":\"[0-9a-f]{12}\",\"directory\":\"$FLOWSUP_HOME/runs/$id\",\"warnings\":\[\]\}$" \
 	"$made"
+printf 'plan: [{id: a, cwd: /no/such/directory, run: "true"}]\n' >"$T/warned.yaml"
+for words in "start --json" "start --json --dry-run" "start --json --queue nobodys"; do
+	# shellcheck disable=SC2086 # words are meant
+	warned=$("$FLOWSUP" $words "$T/warned.yaml" 2>"$T/err")
+	matches "$words: what is warned of stands in the object" \
+		'"warnings":\[\{[^]]*"message":"operation .*/no/such/directory.*"hint":"mkdir -p /no/such/directory"' "$warned"
+	equal "$words: and nothing on standard error" "" "$(cat "$T/err")"
+done
+matches "a queue that nobody gave slots, too" '"hint":"flowsup queue set nobodys --slots 1"' "$warned"
 equal "they are the run's" "$(json "$made" session_id)" "$(run_fact "$id" session_id)"
 equal "with --wait the exit status is the outcome" 1 \
 	"$("$FLOWSUP" start --json --wait -- false >/dev/null 2>&1; echo $?)"

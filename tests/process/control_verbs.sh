@@ -116,7 +116,7 @@ refused "approve: no such operation" 2 "run $id has no operation \"gatde\"" "$FL
 matches "the nearest is told" "hint: flowsup approve $id gated$" "$("$FLOWSUP" approve "$id" gatde 2>&1)"
 refused "deny: no such operation" 2 "has no operation \"gatde\"" "$FLOWSUP" deny "$id" gatde
 refused "msg: no such operation" 2 "has no operation \"secnd\"" "$FLOWSUP" msg "$id" x --to secnd
-matches "the nearest is told for messages" "hint: flowsup msg $id --to second TEXT$" \
+matches "the nearest is told for messages" "hint: flowsup msg $id x --to second$" \
 	"$("$FLOWSUP" msg "$id" x --to secnd 2>&1)"
 
 # ---- A gate that is not reached yet ----
@@ -142,7 +142,7 @@ Y
 )
 refused "a foreach: its items are the operations" 2 \
 	"no operation \"f\": each of its items is one" "$FLOWSUP" msg "$e" x --to f
-matches "the first is told" "hint: flowsup msg $e --to f\.[0-9a-z]+ TEXT" "$(cat "$T/err" | tr '\n' ' ')"
+matches "the first is told" "hint: flowsup msg $e x --to f\.[0-9a-z]+" "$(cat "$T/err" | tr '\n' ' ')"
 "$FLOWSUP" kill "$e" >/dev/null 2>&1
 
 # ---- Texts ----

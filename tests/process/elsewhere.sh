@@ -32,7 +32,7 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	cp -a "$FLOWSUP_HOME/runs/$id" "$T/copy"
 	out=$("$FLOWSUP" resume "$T/copy" 2>&1)
 	equal "that of a copy too" 4 $?
-	matches "with the word" "where its worker may live.*hint: flowsup resume '$T/copy' --take-over" "$(tr '\n' ' ' <<<"$out")"
+	matches "with the word" "where its worker may live.*hint: flowsup resume $T/copy --take-over" "$(tr '\n' ' ' <<<"$out")"
 	out=$("$FLOWSUP" resume "$T/copy" --take-over -n 2>&1)
 	equal "which is taken" 0 $?
 	matches "and said" "'$T/copy' is taken over from" "$out"

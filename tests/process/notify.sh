@@ -82,8 +82,29 @@ equal "nobody is there to tell it" "" "$(told d)"
 check "the next supervisor does" wait_until told_of d failed
 
 # ---- Commands that fail ----
-id=$("$FLOWSUP" start --notify /no/such/program -- false)
-check "a program that is missing is recorded" wait_until outcome_is "$id" 'exit 127: .*no/such/program'
+cp /bin/true "$T/goes"
+id=$("$FLOWSUP" start --notify "$T/goes" -- sh -c "until [ -e '$T/gone' ]; do sleep 0.02; done; false")
+rm "$T/goes"
+: >"$T/gone"
+check "a program that has gone is recorded" wait_until outcome_is "$id" 'exit 127: .*goes'
+# One that is not there at the start would be missed when it is needed.
+echo text >"$T/no-program"
+failed=$id
+before=$("$FLOWSUP" list --json -n 0 | wc -l)
+for program in /no/such/program no-such-program "$T/no-program" '["no-such-program", "x"]' ./none; do
+	equal "start --notify $program: refused with 78" "78 " "$("$FLOWSUP" start --notify "$program" -- true 2>"$T/err"; echo "$? ")"
+	matches "start --notify $program: and named" "notify: .*(such.program|no-program|none)" "$(cat "$T/err")"
+	equal "resume --notify $program: the same" 78 \
+		"$("$FLOWSUP" resume "$failed" --retry-failed --notify "$program" >/dev/null 2>&1; echo $?)"
+done
+printf 'notify: [no-such-program]\nplan: [{id: a, run: "true"}]\n' >"$T/notify.yaml"
+for words in "start $T/notify.yaml" "start --dry-run $T/notify.yaml" "check $T/notify.yaml"; do
+	# shellcheck disable=SC2086 # words are meant
+	equal "$words: of a document, too" 78 "$("$FLOWSUP" $words >/dev/null 2>&1; echo $?)"
+done
+equal "a document's is not asked for where this call has another" 0 \
+	"$("$FLOWSUP" start --notify true "$T/notify.yaml" >/dev/null 2>&1; echo $?)"
+equal "nothing else was made" $((before + 1)) "$("$FLOWSUP" list --json -n 0 | wc -l)"
 id=$("$FLOWSUP" start --notify '["sh", "-c", "echo some text; exit 3"]' -- false)
 check "so is an exit status" wait_until outcome_is "$id" '"outcome":"exit 3"'
 equal "what it prints is kept with the run" "some text" "$(cat "$FLOWSUP_HOME/runs/$id/notify.log")"

@@ -31,7 +31,7 @@ matches "JSON knows the hidden one" "\"path\":\"$T/config/flowsup/playbooks/here
 matches "and the arguments" '"arguments":\[\{"name":"who","type":"string","required":true,' "$("$FLOWSUP" play list --json)"
 said=$("$FLOWSUP" play gret 2>&1)
 equal "an unknown name is refused" 2 $?
-matches "with the nearest" 'did you mean "flowsup play greet"' "$said"
+matches "with the nearest" 'hint: flowsup play greet +# did you mean this' "$said"
 help=$("$FLOWSUP" play greet --help)
 matches "help is from the document" 'flowsup play greet --arg who=... \[--arg times=...\]' "$help"
 matches "with types, defaults and meanings" 'who +string +must be given +whom to greet' "$help"
@@ -79,6 +79,6 @@ equal "the newest stay" 2 "$(ls "$T/to" | wc -l)"
 check "the oldest is gone" [ ! -e "$T/to/20200101T000000.tar.gz" ]
 equal "the archive holds the directory" data \
 	"$(tar -xOzf "$(ls "$T"/to/*.tar.gz | tail -1)" ./file)"
-matches "a second word that is misspelt is guessed" 'did you mean "flowsup play list"' "$("$FLOWSUP" play lst 2>&1)"
+matches "a second word that is misspelt is guessed" 'hint: flowsup play list +# did you mean this' "$("$FLOWSUP" play lst 2>&1)"
 
 plan

@@ -41,5 +41,5 @@ sed -i 's/required: \[verdict\]/requierd: [verdict]/' "$T/flow.yaml"
 said=$("$FLOWSUP" check "$T/flow.yaml" 2>&1)
 equal "an unknown keyword is refused" 2 $?
 matches "with its place" 'flow.yaml:7:7: operation "good": schema: "requierd" is no keyword' "$said"
-matches "and the nearest one" 'hint: did you mean "required"' "$said"
+matches "and the nearest one" 'note: did you mean "required"' "$said"
 plan

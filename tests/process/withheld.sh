@@ -92,7 +92,7 @@ for command in resume "fork --from a"; do
 	# shellcheck disable=SC2086
 	out=$("$FLOWSUP" $command "$id" --retry-failed --without-env OWN_TOKEM 2>&1 >"$T/out")
 	equal "$command: a name that is not withheld is refused" "2 " "$? $(cat "$T/out")"
-	matches "$command: with the one that is near" 'run '"$id"' has no withheld variable "OWN_TOKEM".*hint: did you mean --without-env OWN_TOKEN\?' "$(tr '\n' ' ' <<<"$out")"
+	matches "$command: with the one that is near" 'run '"$id"' has no withheld variable "OWN_TOKEM".*hint: flowsup '"$command $id"' .*--without-env OWN_TOKEN' "$(tr '\n' ' ' <<<"$out")"
 	# shellcheck disable=SC2086
 	out=$("$FLOWSUP" $command "$id" --retry-failed --dry-run --without-env PLAIN 2>&1)
 	equal "$command: one that is not kept out of files too" 2 $?

@@ -95,8 +95,12 @@ test_err__long_texts_are_cut(void **state)
 	assert_int_equal(strlen(e.msg), sizeof(e.msg) - 1);
 	err_wrap(&e, "%s", text);
 	assert_int_equal(strlen(e.msg), sizeof(e.msg) - 1);
-	err_hint(&e, "%s", text);
+	err_advice(&e, "%s", text);
 	assert_int_equal(strlen(e.hint), sizeof(e.hint) - 1);
+	/* The beginning of a command is another command. */
+	err_hint(&e, "%s", text);
+	assert_string_equal(e.hint, "");
+	assert_false(e.advice);
 }
 
 static void

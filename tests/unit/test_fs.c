@@ -216,7 +216,7 @@ test_fs__private_directories(void **state)
 	assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
 	fd_close(&fd);
 	assert_fails(fs_open_private_dir(dir.fd, "group", &e), ERR_PERMISSION, e);
-	assert_string_equal(e.hint, "chmod go-w 'group'");
+	assert_string_equal(e.hint, "chmod go-w group");
 	assert_fails(fs_open_private_dir(dir.fd, "others", &e), ERR_PERMISSION, e);
 	assert_fails(fs_open_private_dir(dir.fd, "link", &e), ERR_PERMISSION, e);
 	assert_fails(fs_open_private_dir(dir.fd, "file", &e), ERR_PERMISSION, e);

@@ -153,6 +153,35 @@ test_text__nearest(void **state)
 }
 
 static void
+test_text__a_word_of_a_shell(void **state)
+{
+	static const struct {
+		const char *text, *word;
+	} cases[] = {
+	    {"plain/name-1.yaml", "plain/name-1.yaml"},
+	    {"", "''"},
+	    {"two words", "'two words'"},
+	    {"it's", "'it'\\''s'"},
+	    {"$(x);`y`", "'$(x);`y`'"},
+	    {"~", "'~'"},
+	    {"ü", "'ü'"},
+	    {"a\nb'\\", "$'a\\x0ab\\x27\\x5c'"},
+	    {"\xff", "$'\\xff'"},
+	};
+	char word[SHELL_WORD_TEXT], text[SHELL_WORD_TEXT + 9];
+	struct err e = {0};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(shell_word(word, cases[i].text), cases[i].word);
+	memset(text, ' ', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	err_hint(&e, "ls %s", shell_word(word, text));
+	assert_string_equal(e.hint, "");
+}
+
+static void
 test_text__nearest_takes_long_names(void **state)
 {
 	char name[1000], other[1000];
@@ -168,6 +197,7 @@ test_text__nearest_takes_long_names(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_text__a_word_of_a_shell),
     cmocka_unit_test(test_text__what_acts_on_a_terminal_is_shown),
     cmocka_unit_test(test_text__only_whole_colours_are_dropped),
     cmocka_unit_test(test_text__broken_utf8_is_replaced),
