@@ -188,7 +188,7 @@ add_run(void *arg, const struct session *s)
 	}
 	if (l->table == NULL)
 		return keep_run(l, view_run(l->view, s, &l->err));
-	if (!session_is_plain(s))
+	if (!session_is_plain(s) || !view_has_directory(l->view, s))
 		return keep_run(l, view_run_brief(l->view, s, &l->err));
 	if (!l->resumable_only) {
 		add_plain_row(l->out, l->table, s);

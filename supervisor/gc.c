@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "view.h"
@@ -140,19 +141,33 @@ check_nothing_runs(int run_fd, const char *run_id, struct leftovers *left, const
 	return rc;
 }
 
+/* What the supervisor keeps for its resume goes with it. */
+static void
+drop_values(const struct home *h, const struct session *s)
+{
+	if (json_length(json_get(s->policy, "withheld")) > 0)
+		client_drop_values(h, s->run_id);
+}
+
 static int
 take_away(const struct home *h, struct store *s, const char *run_id, struct err *e)
 {
 	char gone[GONE_NAME];
+	struct session row = {0};
+	struct err ignored = {0};
 
 	snprintf(gone, sizeof(gone), GC_GONE "%s", run_id);
 	if (renameat(h->runs_fd, run_id, h->runs_fd, gone) != 0 && errno != ENOENT)
 		return err_sys(e, ERR_IO, errno, "run %s: rename its directory", run_id);
+	(void)session_read(s, run_id, &row, &ignored);
 	if (session_remove(s, run_id, e) != 0) {
 		/* What keeps its row keeps its files; where that fails, the next gc ends what was begun. */
 		(void)renameat(h->runs_fd, gone, h->runs_fd, run_id);
+		session_clear(&row);
 		return -1;
 	}
+	drop_values(h, &row);
+	session_clear(&row);
 	return fs_remove_tree(h->runs_fd, gone, e) == 0 ? 0 : err_wrap(e, "run %s", run_id);
 }
 

@@ -282,14 +282,18 @@ facts_from_supervisor(const struct view *v, const struct session *s, struct fact
 		f->done = 0;
 }
 
+bool
+view_has_directory(const struct view *v, const struct session *s)
+{
+	return faccessat(v->home->runs_fd, s->run_id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static const char *
 missing_of(const struct view *v, const struct session *s, int run_fd)
 {
-	struct stat st;
-
 	if (run_fd >= 0)
 		return seek_missing(run_fd, s->started_at > 0);
-	return fstatat(v->home->runs_fd, s->run_id, &st, AT_SYMLINK_NOFOLLOW) == 0 ? NULL : "directory";
+	return view_has_directory(v, s) ? NULL : "directory";
 }
 
 /* Only of runs that may have processes more is looked at than whether they are there: a list of thousands

@@ -27,6 +27,8 @@ void view_clear(struct view *v);
 /* One run without its operations: what `list --json` shows. NULL with *e. */
 struct json *view_run(const struct view *v, const struct session *s, struct err *e);
 /* What a table of runs shows of one that is not plain (store.h), and no more. */
+/* Whether the run's directory is there. */
+bool view_has_directory(const struct view *v, const struct session *s);
 struct json *view_run_brief(const struct view *v, const struct session *s, struct err *e);
 /* With operations, transitions, controls and the state of its checkpoint: `show --json`. */
 struct json *view_run_full(const struct view *v, const struct session *s, struct err *e);

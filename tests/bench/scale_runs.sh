@@ -8,7 +8,9 @@ finished=${2:-200}
 sleeping=${3:-100}
 flowsup=$build/bin/flowsup
 work=$(mktemp -d "${TMPDIR:-/tmp}/flowsup-scale.XXXXXX") || exit 1
-export FLOWSUP_HOME=$work/home
+export FLOWSUP_HOME=$work/home XDG_CONFIG_HOME=$work/config
+mkdir -p "$work/config/flowsup" # the daily gc would take most of the runs away
+echo 'keep: {days: 36500, runs: 1000000, failed_days: 36500}' >"$work/config/flowsup/config.yaml"
 trap '"$flowsup" supervisor stop --all --now >/dev/null 2>&1; rm -rf "$work"' EXIT
 
 figure() { printf '%-28s %14s %-12s %-28s %s\n' "$1" "$2" "$3" "${4:--}" "${5:--}"; }
@@ -45,6 +47,7 @@ SELECT printf('%032x', i), printf('20260101T%06d-%06x', i % 240000, i), printf('
 	1767225600 + i, 1767225601 + i, 1767225661 + i, 3, 3, '{}', '{}' FROM n;
 COMMIT;
 END
+sqlite3 "$FLOWSUP_HOME/state.db" "SELECT run_id FROM sessions WHERE origin = id" | (cd "$FLOWSUP_HOME/runs" && xargs mkdir -p)
 [ "$(sqlite3 "$FLOWSUP_HOME/state.db" 'SELECT COUNT(*) FROM sessions')" -gt "$finished" ] || exit 1
 peer=$(median_ms 11 sqlite3 "$FLOWSUP_HOME/state.db" "SELECT * FROM sessions ORDER BY created_at DESC")
 figure "runs.list.$finished" "$(median_ms 11 "$flowsup" list)" ms "<50" "sqlite3 $peer ms"

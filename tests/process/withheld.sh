@@ -153,6 +153,18 @@ equal "of all that crashed the name may be another's" 0 \
 
 "$FLOWSUP" kill "$id" >/dev/null 2>&1
 
+# ---- They go with a run that is removed ----
+check "nothing is kept" wait_until none
+rm "$T/seen" "$T/go"
+id=$("$FLOWSUP" start "$T/again.yaml")
+wait_until [ -s "$T/seen" ]
+crash "$id"
+wait_until is "$id" crashed
+one() { [ "$(values)" -eq 1 ]; }
+check "of a crashed run they are" wait_until one
+check "gc takes it away" wait_until eval '"$FLOWSUP" gc --keep-n 0 2>/dev/null | grep -qx "$id"'
+check "and them" wait_until none
+
 # ---- What is no sealed memfd ----
 if command -v python3 >/dev/null; then
 	python3 - "$FLOWSUP_HOME" >"$T/py" <<'PY'

@@ -18,7 +18,7 @@ fresh() { # a small tree that keeps all rules
 	    "$tree"/{supervisor,worker}
 	for h in err fs json checkpoint flow store; do : > "$tree/include/flowsup/$h.h"; done
 	echo '#include "flowsup/err.h"' >> "$tree/include/flowsup/json.h"
-	cat > "$tree/shared/json/reader.c" <<-'C'
+	cat > "$tree/shared/json/tokens.c" <<-'C'
 		#include <jsmn.h>
 		#include "flowsup/json.h"
 		/* printf("in a comment"); pthread_create(); sqlite3_open("state.db") */
