@@ -24,6 +24,7 @@ view_init(struct view *v, const struct home *h, struct store *s, const char *hom
 		v->supervisor = NULL;
 	v->has_here = proc_place_here(&v->here, &e) == 0;
 	v->left = leftovers_new(h);
+	v->dirs = rundirs_new(h);
 }
 
 void
@@ -31,6 +32,7 @@ view_clear(struct view *v)
 {
 	json_unref(v->supervisor);
 	leftovers_free(v->left);
+	rundirs_free(v->dirs);
 	*v = (struct view){0};
 }
 
@@ -285,7 +287,7 @@ facts_from_supervisor(const struct view *v, const struct session *s, struct fact
 bool
 view_has_directory(const struct view *v, const struct session *s)
 {
-	return faccessat(v->home->runs_fd, s->run_id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return v->dirs == NULL || rundirs_has(v->dirs, s->run_id);
 }
 
 static const char *

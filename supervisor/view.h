@@ -10,6 +10,7 @@
 #include "flowsup/json.h"
 #include "flowsup/store.h"
 #include "leftover.h"
+#include "rundirs.h"
 
 struct view {
 	const struct home *home;
@@ -19,6 +20,7 @@ struct view {
 	struct proc_place here;
 	bool has_here;
 	struct leftovers *left; /* or NULL: they are not asked for */
+	struct rundirs *dirs;
 };
 /* Asks a running supervisor what it knows; starts none. Borrows all but what it asks for. */
 void view_init(struct view *v, const struct home *h, struct store *s, const char *home_option);
@@ -26,9 +28,9 @@ void view_clear(struct view *v);
 
 /* One run without its operations: what `list --json` shows. NULL with *e. */
 struct json *view_run(const struct view *v, const struct session *s, struct err *e);
-/* What a table of runs shows of one that is not plain (store.h), and no more. */
 /* Whether the run's directory is there. */
 bool view_has_directory(const struct view *v, const struct session *s);
+/* What a table of runs shows of one that is not plain (store.h) or lacks its directory, and no more. */
 struct json *view_run_brief(const struct view *v, const struct session *s, struct err *e);
 /* With operations, transitions, controls and the state of its checkpoint: `show --json`. */
 struct json *view_run_full(const struct view *v, const struct session *s, struct err *e);

@@ -25,6 +25,10 @@ sql "
 "$FLOWSUP" list >all
 equal "list prints every one" $((RUNS + 2)) "$(wc -l <all)"
 equal "with the same width" 1 "$(awk '{ print index($0, "completed") }' all | sort -u | grep -vc '^0$')"
+equal "and those that have no directory" $RUNS "$(grep -c 'completed (no directory)' all)"
+(cd "$FLOWSUP_HOME/runs" && sql "SELECT run_id FROM sessions WHERE name = 'older' AND run_id NOT LIKE '%-000_07'" | xargs mkdir)
+equal "which are few among many" "20250101T000000-000007" "$("$FLOWSUP" list | awk '/no directory/ { print $1; exit }')"
+equal "each of them" 16 "$("$FLOWSUP" list | grep -c 'completed (no directory)')"
 "$FLOWSUP" list 2>err | head -n 3 >first
 equal "into head: no error" "0 0" "${PIPESTATUS[*]}"
 equal "and nothing said" "" "$(cat err)"
