@@ -211,7 +211,7 @@ pasted() {
 	local hint
 	hint=$(sed -n 's/^hint: //p' <<<"$1")
 	[ -n "$hint" ] && bash -n -c "$hint" && [[ $hint =~ ^(flowsup|export|mkdir|chmod|ls|read|man)\  ]] &&
-		! grep -qE '\.\.\.|[A-Z]{3}' <<<"${hint%%   #*}"
+		! grep -qE '\.\.\.|[A-Z]{3}' <<<"$(sed "s|$T|T|g; s|   #.*||" <<<"$hint")" # no "PATH..."
 }
 wrong() {
 	local err

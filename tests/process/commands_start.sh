@@ -205,7 +205,7 @@ for signal in TERM HUP; do
 	failed=$(cat failed.$signal)
 	for words in "start fails.yaml" "rerun $failed" "fork $failed --from a" "resume --retry-failed $failed"; do
 		before=$(made)
-		"$FLOWSUP" $words >id 2>/dev/null &
+		env --default-signal=HUP,TERM "$FLOWSUP" $words >id 2>/dev/null & # nohup ignores it
 		wait_until one_more
 		kill -$signal $!
 		wait $! 2>/dev/null

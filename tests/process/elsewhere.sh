@@ -52,6 +52,7 @@ fi
 stranger() { # PLACE: a running run whose place is changed while nobody looks
 	id=$("$FLOWSUP" start -- sh -c "$long")
 	wait_until worker_is_ready "$id"
+	wait_until status_is "$id" running
 	worker=$(worker_pid "$id")
 	pid=$(supervisor_pid)
 	kill -KILL "$pid" "$worker"

@@ -188,6 +188,9 @@ cat >stray.json <<-'DOC'
 DOC
 run=$("$FLOWSUP" start stray.json)
 wait_until [ -s leader ]
+# Until then it bears the run's marks.
+is_bare() { [ "$(tr -d '\0' <"/proc/$(cat stray)/cmdline")" = sleep1000 ]; }
+wait_until is_bare
 lose_worker "$run"
 kill -KILL "$(cat leader)"
 wait_until gone "$(cat leader)"
