@@ -118,6 +118,7 @@ static const struct {
 } kinds[] = {
     {"RunStarted", EVENT_OTHER, "run started"},
     {"NodeStarted", EVENT_STARTED, "started"},
+    {"NodeTakenOver", EVENT_STARTED, "taken over, it still runs"},
     {"NodeCompleted", EVENT_COMPLETED, "completed"},
     {"NodeFailed", EVENT_FAILED, "failed"},
     {"NodeCancelled", EVENT_STOPPED, "cancelled"},
@@ -195,7 +196,7 @@ add_running(struct tally *t, const struct json *event, const char *op, struct er
 	if (r.op == NULL)
 		return err_nomem(e);
 	(void)json_int64(json_get(event, "attempt"), &r.attempt);
-	r.since = render_number(event, "time", 0);
+	r.since = render_number(event, "started_at", render_number(event, "time", 0)); /* taken over: it began earlier */
 	t->running[t->nrunning++] = r;
 	return 0;
 }

@@ -36,6 +36,8 @@ after(const struct json *known, const struct json *event)
 
 	if (slice_is(name, "NodeStarted"))
 		return copy(json_object(), "started_at", event, "time");
+	if (slice_is(name, "NodeTakenOver"))
+		return copy(json_object(), "started_at", event, "started_at");
 	if (is_end(name))
 		return copy(known != NULL ? json_ref(known) : json_object(), "ended_at", event, "time");
 	if (!slice_is(name, "NodeProgress"))

@@ -276,6 +276,7 @@ count_as_running(struct attempt_run *a)
 	event_begin(w, "NodeTakenOver");
 	event_op(w, a->op);
 	event_int(w, "pid", a->id.pid);
+	event_real(w, "started_at", a->started_at);
 	event_end(w);
 }
 

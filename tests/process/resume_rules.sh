@@ -193,7 +193,8 @@ is_bare() { [ "$(tr -d '\0' <"/proc/$(cat stray)/cmdline")" = sleep1000 ]; }
 wait_until is_bare
 lose_worker "$run"
 kill -KILL "$(cat leader)"
-wait_until gone "$(cat leader)"
+# As long as it is a zombie its group is known to be the operation's.
+wait_until [ ! -e "/proc/$(cat leader)" ]
 "$FLOWSUP" resume "$run" 2>"$T/err"
 equal "a process that nothing proves to be the run's refuses it" 4 $?
 matches "by its number and operation" "process $(cat stray) of operation op" "$(cat "$T/err")"

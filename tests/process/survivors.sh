@@ -56,7 +56,10 @@ $(op c 'needs: [a]')
 kill_worker "$run"
 pid=$(pid_of "$run" a)
 matches "a dry run says what is taken over" 'a +taken over +still runs' "$(flowsup resume "$run" --dry-run)"
-new=$(flowsup resume "$run")
+flowsup resume "$run" --wait >id 2>lines &
+follower=$!
+check "who waits is told" wait_until eval 'grep -q "  a taken over, it still runs$" lines && grep -q "  b taken over" lines'
+new=$(cat id)
 wait_until is_in_state "$new" a running
 equal "it is the same process" "$pid $pid" "$(pid_of "$new" a) $(pgrep -f -x "sh -c .*echo a >>.*" -s "$pid" -P "$(stat_field "$pid" 2)")"
 check "that nobody ended" alive "$pid"
@@ -64,7 +67,7 @@ matches_soon "the event log says so" '"event":"NodeTakenOver".*"op":"a"' cat "$F
 touch go.a go.b
 wait_until ran c
 touch go.c
-flowsup wait "$new" 2>/dev/null
+wait $follower
 equal "the run completes" 0 $?
 equal "each ran once" "1 1 1" "$(times a) $(times b) $(times c)"
 equal "its output is whole" "first second $pid" "$(answer "$new" a | paste -sd' ')"
