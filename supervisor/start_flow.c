@@ -248,15 +248,15 @@ check_usage(const struct cli *c, struct err *e)
 
 /* A person who forgot the `--` gets told. */
 static void
-hint_at_command(const char *path, struct err *e)
+hint_at_command(const struct cli *c, struct err *e)
 {
+	const char *path = c->operands[0];
 	struct buf found = {0};
 	struct err ignored = {0};
-	char word[SHELL_WORD_TEXT];
 
 	if (access(path, F_OK) != 0 && strchr(path, '/') == NULL &&
 	    proc_find_program(path, getenv("PATH"), &found, &ignored) == 0)
-		err_hint(e, "flowsup start -- %s   # to start a command", shell_word(word, path));
+		cli_hint_with(c->argv, path, "--", e);
 	buf_clear(&found);
 }
 
@@ -284,7 +284,7 @@ make_flow(struct cli *c, struct buf *name, struct flow **out, struct err *e)
 	start_name(c->operands[0], name);
 	r = start_document(c, c->operands[0], out, e);
 	if (r != 0)
-		hint_at_command(c->operands[0], e);
+		hint_at_command(c, e);
 	return r;
 }
 

@@ -244,7 +244,7 @@ draw_text_units(const struct drawing *d, const struct draw_units *l, const struc
 		buf_slice(d->to, buf_view(&line));
 		draw_needs(d, l, u);
 		if (op->how->gate_approve)
-			buf_puts(d->to, "  [waits for approval]");
+			buf_puts(d->to, "  [needs approval]");
 		if (op->how->foreach_pointer != NULL)
 			buf_puts(d->to, "  [for each item]");
 		draw_origin(d, u->first);

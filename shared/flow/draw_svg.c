@@ -500,7 +500,7 @@ put_title(const struct picture *p, const struct draw_unit *u, const char *said)
 		buf_puts(p->to, "\nreplaced by ");
 		put_id(p, flow_final(f, u->first), p->to);
 	}
-	buf_puts(p->to, op->how->gate_approve ? "\nwaits for approval" : "");
+	buf_puts(p->to, op->how->gate_approve ? "\nneeds approval" : "");
 	buf_puts(p->to, op->how->foreach_pointer != NULL ? "\nfor each item</title>" : "</title>");
 	if (kind.failed)
 		p->to->failed = true;

@@ -196,6 +196,8 @@ graph -ftxt flow.yaml|flowsup graph -ftext flow.yaml
 ctl resolve x --as=appled|flowsup ctl resolve x --as=applied
 list --status fialed|flowsup list --status failed
 start echo hello|flowsup start -- echo hello
+start echo -n hello|flowsup start -- echo -n hello
+start --wait echo -j4|flowsup start --wait -- echo -j4
 wait|flowsup help wait
 show --graph foo|flowsup show --help
 list -n x|flowsup list --help

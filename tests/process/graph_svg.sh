@@ -27,7 +27,7 @@ equal "conditions stand beside their lines" "['always', 'on failure']" "$(seen '
 equal "and are lines of another kind" "always failure" "$(seen '" ".join(sorted(c for l in lines for c in l.classes if c in ("failure", "always")))')"
 matches "a long one is cut, its tooltip has all of it" 'when /<ok> = .*…' "$(seen '[l.label for l in lines if l.label[:4] == "when"][0]')"
 matches "its tooltip" "look → ship, when /<ok> = \"</text><script>&" "$(seen '[l.title for l in lines if l.label[:4] == "when"][0]')"
-matches "who waits for a person is said" "waits for approval" "$(box ship b.title)"
+matches "who waits for a person is said" "needs approval" "$(box ship b.title)"
 
 # ---- A run: states, and what was added ----
 run_flow <<'Y'

@@ -98,17 +98,17 @@ test_flow_graph__text(void **state)
 	check_picture(FLOW_GRAPH_TEXT, NULL,
 	    "  1 ┬─ part.* (3)\n"
 	    "    └─ look\n"
-	    "  2 ── ship        ← part.* (3), look when /ok = true  [waits for approval]\n"
+	    "  2 ── ship        ← part.* (3), look when /ok = true  [needs approval]\n"
 	    "  3 ── sorry       ← ship on failure\n");
 	check_picture(FLOW_GRAPH_PLAIN, NULL,
 	    "  1 part.* (3)\n"
 	    "    look\n"
-	    "  2 ship        needs part.* (3), look when /ok = true  [waits for approval]\n"
+	    "  2 ship        needs part.* (3), look when /ok = true  [needs approval]\n"
 	    "  3 sorry       needs ship on failure\n");
 	check_picture(FLOW_GRAPH_TEXT, label,
 	    "  1 ┬─ part.* (3)  2 completed, 1 running\n"
 	    "    └─ look        running\n"
-	    "  2 ── ship        pending  ← part.* (3), look when /ok = true  [waits for approval]\n"
+	    "  2 ── ship        pending  ← part.* (3), look when /ok = true  [needs approval]\n"
 	    "  3 ── sorry       ← ship on failure\n");
 }
 
