@@ -323,6 +323,27 @@ client_drop_values(const struct home *h, const char *run_id)
 		message_clear(&answer);
 }
 
+int
+client_settle(const struct home *h, const char *run_id, const struct json *line, struct err *e)
+{
+	static const char *const members[] = {"op", "attempt", "pid", "start", "run"};
+	struct json *body = json_set(json_object(), "run", json_cstr(run_id)), *of = json_object();
+	struct message answer;
+	size_t i;
+
+	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if (json_get(line, members[i]) != NULL)
+			of = json_set(of, members[i], json_ref(json_get(line, members[i])));
+	if (ask(h, MSG_SETTLE, json_set(body, "line", of), MSG_OK, &answer, NULL, e) == 0) {
+		message_clear(&answer);
+		return 0;
+	}
+	/* It may have closed the connection because it leaves, and listens no more. */
+	if (e->code == ERR_NOTFOUND && client_is_up(h))
+		return err_set(e, ERR_BUSY, "the supervisor does not answer");
+	return -1;
+}
+
 bool
 client_is_up(const struct home *h)
 {

@@ -37,6 +37,13 @@ int client_values(const struct home *h, const char *run_id);
 /* It keeps none of this run any longer: nobody will resume it. Starts none. */
 void client_drop_values(const struct home *h, const char *run_id);
 
+/*
+ * Has it write down how the attempt of a start line ended, if it knows and has not. 0: nothing that it knows is
+ * unwritten. ERR_NOTFOUND when none listens (none is started), ERR_TIMEOUT and ERR_BUSY when it does not
+ * answer; any other error: why it cannot.
+ */
+int client_settle(const struct home *h, const char *run_id, const struct json *line, struct err *e);
+
 /* Starts a supervisor where none listens and waits until it does. *started (may be NULL) says
  * whether this call did it. Errors as above, and ERR_ENVIRONMENT when it cannot be executed. */
 int client_ensure(const struct home *h, bool *started, struct err *e);

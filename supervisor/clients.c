@@ -232,6 +232,17 @@ on_values(struct client *c, const struct message *m, int *passed)
 }
 
 static bool
+on_settle(struct client *c, const struct message *m, int *passed)
+{
+	struct err e = {0};
+
+	(void)passed;
+	if (kept_settle(c->daemon, json_cstr_of(json_get(m->body, "run")), json_get(m->body, "line"), &e) != 0)
+		return answer_error(c, e.code, e.msg, NULL);
+	return answer(c, MSG_OK, json_object());
+}
+
+static bool
 on_restart(struct client *c, const struct message *m, int *passed)
 {
 	struct daemon *d = c->daemon;
@@ -257,6 +268,7 @@ static client_message_fn *const handlers[MESSAGE_TYPES] = {
     [MSG_RESTART] = on_restart,
     [MSG_SUBSCRIBE] = on_subscribe,
     [MSG_VALUES] = on_values,
+    [MSG_SETTLE] = on_settle,
 };
 
 static bool

@@ -98,6 +98,7 @@ everything(struct daemon *d)
 	o = json_set(o, "listener", json_int(d->listener.fd));
 	o = json_set(o, "booted", json_bool(d->booted));
 	o = json_set(o, "activated", json_bool(d->activated));
+	o = json_set(o, "ends", kept_ends_handed(d));
 	o = json_set(o, "kept", kept_handed(d));
 	o = json_set(o, "errands", errands_handed(d));
 	o = json_set(o, "secrets", secrets_handed(d));
@@ -376,6 +377,7 @@ handover_take(struct daemon *d, int fd, int *listener, struct err *e)
 	d->activated = json_is_true(json_get(all, "activated"));
 	if (d->lock_fd >= 0) {
 		take_workers(d, json_get(all, "workers"));
+		kept_take_ends(d, json_get(all, "ends"));
 		kept_take(d, json_get(all, "kept"));
 		take_errands(d, json_get(all, "errands"));
 		take_secrets(d, json_get(all, "secrets"));

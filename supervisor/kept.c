@@ -9,19 +9,7 @@
 #include "flowsup/log.h"
 #include "kept_private.h"
 
-enum {
-	ENDS_MOST = 1024,   /* held at once */
-	ENDS_SECONDS = 180, /* a report is killed long before */
-	WRITE_AGAIN_MS = 1000
-};
-
-struct unclaimed {
-	TAILQ_ENTRY(unclaimed) entry;
-	struct proc_id id;
-	struct proc_end end;
-	int64_t since_ns;
-	double time;
-};
+enum { WRITE_AGAIN_MS = 1000 };
 
 void
 kept_init(struct kept *k)
@@ -100,6 +88,23 @@ find_op(const struct daemon *d, pid_t pid)
 	return NULL;
 }
 
+struct kept_op *
+kept_unwritten(const struct daemon *d, struct proc_id id)
+{
+	struct kept_run *r;
+	struct kept_op *o;
+
+	TAILQ_FOREACH(r, &d->kept.runs, entry)
+	{
+		TAILQ_FOREACH(o, &r->ops, entry)
+		{
+			if (o->tries > 0 && o->id.pid == id.pid && o->id.start_ticks == id.start_ticks)
+				return o;
+		}
+	}
+	return NULL;
+}
+
 /* ---- What the row says of them ---- */
 
 static enum job_result
@@ -160,7 +165,6 @@ void
 kept_clear(struct daemon *d)
 {
 	struct kept_run *r;
-	struct unclaimed *u;
 
 	while ((r = TAILQ_FIRST(&d->kept.runs)) != NULL) {
 		while (!TAILQ_EMPTY(&r->ops))
@@ -168,11 +172,7 @@ kept_clear(struct daemon *d)
 			op_drop(TAILQ_FIRST(&r->ops));
 		run_free(r);
 	}
-	while ((u = TAILQ_FIRST(&d->kept.ends)) != NULL) {
-		TAILQ_REMOVE(&d->kept.ends, u, entry);
-		free(u);
-	}
-	d->kept.nends = 0;
+	kept_clear_ends(d);
 }
 
 /* ---- Records ---- */
@@ -205,32 +205,30 @@ record_end(struct daemon *d, const struct kept_op *o, const char *dir, struct er
 	return rc;
 }
 
-/* False: it is to be tried again. A run that was removed needs no record. */
-static bool
-write_end(struct daemon *d, struct kept_op *o)
+bool
+kept_write_end(struct daemon *d, struct kept_op *o, struct err *e)
 {
 	char dir[ATTEMPT_DIR_TEXT];
-	struct err e = {0};
 
 	attempt_dir(o->op, o->attempt, dir);
-	if (record_end(d, o, dir, &e) == 0) {
+	if (record_end(d, o, dir, e) == 0) {
 		log_line(LOG_INFO, "run %s: ops/%s, whose worker is dead, has ended: %s %d", o->files, dir,
 		    o->end.signaled ? "signal" : "status", o->end.code);
 		return true;
 	}
-	if (e.code == ERR_NOTFOUND)
+	if (e->code == ERR_NOTFOUND)
 		return true;
 	/* As of jobs: a full disk must not fill the log as well. */
 	if ((o->tries & (o->tries - 1)) == 0)
 		log_line(LOG_ERROR, "run %s: how ops/%s ended is not written down yet: %s; it is tried again",
-		    o->files, dir, e.msg);
+		    o->files, dir, e->msg);
 	o->tries++;
 	o->write_ns = clock_monotonic_ns() + WRITE_AGAIN_MS * NS_PER_MS;
 	return false;
 }
 
-static void
-set_end(struct kept_op *o, const struct proc_end *end, double time, const char *by)
+void
+kept_set_end(struct kept_op *o, const struct proc_end *end, double time, const char *by)
 {
 	o->end = *end;
 	o->time = time;
@@ -254,8 +252,19 @@ kept_has_record(struct daemon *d, const struct kept_op *o)
 void
 kept_told(struct kept_op *o, const struct proc_end *end, const char *by)
 {
-	set_end(o, end, (double)clock_wall_ns() / (double)NS_PER_S, by);
+	kept_set_end(o, end, (double)clock_wall_ns() / (double)NS_PER_S, by);
 	kept_write(o);
+}
+
+bool
+kept_try(struct kept_op *o, struct err *e)
+{
+	if (!kept_write_end(o->run->daemon, o, e))
+		return false;
+	/* Only now: until then a resume finds it dead, and waits. */
+	(void)proc_wait(o->process.fd, false, &o->end, &(struct err){0});
+	kept_over(o);
+	return true;
 }
 
 void
@@ -263,24 +272,17 @@ kept_write(struct kept_op *o)
 {
 	struct daemon *d = o->run->daemon;
 
-	if (!write_end(d, o)) {
-		loop_remove(&d->loop, &o->process); /* it tells nothing any more */
-		kept_arm(d);
+	if (kept_try(o, &(struct err){0}))
 		return;
-	}
-	/* Only now: until then a resume finds it dead, and waits. */
-	(void)proc_wait(o->process.fd, false, &o->end, &(struct err){0});
-	kept_over(o);
+	loop_remove(&d->loop, &o->process); /* it tells nothing any more */
+	kept_arm(d);
 }
 
 static bool
-last_try(struct daemon *d, struct kept_op *o)
+last_try(struct kept_op *o)
 {
-	if (write_end(d, o)) {
-		(void)proc_wait(o->process.fd, false, &o->end, &(struct err){0});
-		kept_over(o);
+	if (kept_try(o, &(struct err){0}))
 		return true;
-	}
 	log_line(LOG_ERROR, "run %s: how operation %s ended (attempt %u: %s %d) is not written down", o->files,
 	    o->op, o->attempt, o->end.signaled ? "signal" : "status", o->end.code);
 	return false;
@@ -297,7 +299,7 @@ kept_last_try(struct daemon *d)
 		next_run = TAILQ_NEXT(r, entry);
 		for (o = TAILQ_FIRST(&r->ops); o != NULL; o = next) {
 			next = TAILQ_NEXT(o, entry); /* r goes with its last one */
-			n += o->tries > 0 && !last_try(d, o) ? 1 : 0;
+			n += o->tries > 0 && !last_try(o) ? 1 : 0;
 		}
 	}
 	return n;
@@ -333,50 +335,6 @@ kept_is_unwritten(const struct daemon *d, pid_t pid)
 	return o != NULL && o->tries > 0;
 }
 
-void
-kept_hold(struct daemon *d, struct proc_id id, const struct proc_end *end)
-{
-	struct unclaimed *u = calloc(1, sizeof(*u)), *old;
-	int64_t now = clock_monotonic_ns();
-
-	if (u == NULL)
-		return; /* then its end is unknown, as it is without a supervisor */
-	*u = (struct unclaimed){.id = id, .end = *end, .since_ns = now,
-	    .time = (double)clock_wall_ns() / (double)NS_PER_S};
-	TAILQ_INSERT_TAIL(&d->kept.ends, u, entry);
-	d->kept.nends++;
-	while ((old = TAILQ_FIRST(&d->kept.ends)) != NULL &&
-	    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what was freed has left the list */
-	    (d->kept.nends > ENDS_MOST || now - old->since_ns > ENDS_SECONDS * NS_PER_S)) {
-		TAILQ_REMOVE(&d->kept.ends, old, entry);
-		free(old);
-		d->kept.nends--;
-	}
-}
-
-static void watch(struct daemon *d, const char *run_id, const struct json *line, const struct kept_op *like);
-
-/* Whether one that has ended already was held; then its end is written, now or when there is room. */
-static bool
-claim(struct daemon *d, const char *run_id, const struct json *line, struct kept_op *o)
-{
-	struct unclaimed *u;
-
-	TAILQ_FOREACH(u, &d->kept.ends, entry)
-	{
-		if (u->id.pid != o->id.pid || u->id.start_ticks != o->id.start_ticks)
-			continue;
-		set_end(o, &u->end, u->time, "supervisor");
-		if (!write_end(d, o))
-			watch(d, run_id, line, o);
-		TAILQ_REMOVE(&d->kept.ends, u, entry);
-		free(u);
-		d->kept.nends--;
-		return true;
-	}
-	return false;
-}
-
 /* ---- What a report says ---- */
 
 static int64_t
@@ -401,9 +359,8 @@ read_id(const struct json *line, const char *number, const char *ticks, struct p
 	return true;
 }
 
-/* Fills what stands in the line; borrows from it and from run_id. */
-static bool
-read_line(const struct json *line, const char *run_id, struct kept_op *o)
+bool
+kept_read_line(const struct json *line, const char *run_id, struct kept_op *o)
 {
 	int64_t attempt;
 
@@ -448,7 +405,7 @@ forget_elsewhere(struct daemon *d, const struct kept_op *like)
 	struct kept_op *old = find_op(d, like->id.pid);
 	struct kept_run *r;
 
-	if (old == NULL)
+	if (old == NULL || old->id.start_ticks != like->id.start_ticks)
 		return;
 	r = old->run;
 	op_drop(old);
@@ -494,9 +451,9 @@ hear_lines(struct daemon *d, const char *run_id, const struct json *lines)
 	struct kept_op o;
 
 	while (json_next(&it, NULL, &line)) {
-		if (!read_line(line, run_id, &o))
+		if (!kept_read_line(line, run_id, &o))
 			log_line(LOG_WARNING, "run %s: a start line is not understood", run_id);
-		else if (!claim(d, run_id, line, &o))
+		else if (!kept_claim(d, &o) && kept_unwritten(d, o.id) == NULL)
 			watch(d, run_id, line, &o); /* also what waits to be reaped by somebody */
 	}
 }

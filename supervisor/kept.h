@@ -38,11 +38,16 @@ bool kept_is_unwritten(const struct daemon *d, pid_t pid);
 /* The same for one that nobody knows: its end is held for a report that may come. */
 void kept_hold(struct daemon *d, struct proc_id id, const struct proc_end *end);
 void kept_due(void *daemon); /* timer */
+/* A resume wants to know how one ended: when that is known here, it is written down now. -1: it cannot be;
+ * it is not lost for that. */
+int kept_settle(struct daemon *d, const char *run_id, const struct json *line, struct err *e);
 /* One more try for ends that could not be written down: how many still cannot, each in the log. Whoever
  * leaves after it takes them along. */
 unsigned kept_last_try(struct daemon *d);
 
-/* For `restart`: everything as JSON, and back. */
+/* For `restart`: everything as JSON, and back: the ends first, which what is kept lays claim to. */
+struct json *kept_ends_handed(const struct daemon *d);
+void kept_take_ends(struct daemon *d, const struct json *handed);
 struct json *kept_handed(const struct daemon *d);
 void kept_take(struct daemon *d, const struct json *handed);
 

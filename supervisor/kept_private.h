@@ -1,4 +1,5 @@
-/* What the files of kept share: kept.c has the table, kept_limits.c sees to the limits. */
+/* What the files of kept share: kept.c has the table, kept_ends.c what no report has named yet, kept_limits.c
+ * sees to the limits. */
 #ifndef FLOWSUP_SUPERVISOR_KEPT_PRIVATE_H
 #define FLOWSUP_SUPERVISOR_KEPT_PRIVATE_H
 
@@ -51,6 +52,15 @@ struct kept_run {
 };
 
 /* kept.c */
+/* Fills what stands in the line; borrows from it and from run_id. */
+bool kept_read_line(const struct json *line, const char *run_id, struct kept_op *o);
+void kept_set_end(struct kept_op *o, const struct proc_end *end, double time, const char *by);
+/* Only writes. False: it is to be tried again. A run that was removed needs no record. */
+bool kept_write_end(struct daemon *d, struct kept_op *o, struct err *e);
+/* The same, and true when o is gone. */
+bool kept_try(struct kept_op *o, struct err *e);
+/* One whose end is known and could not be written down yet, or NULL. */
+struct kept_op *kept_unwritten(const struct daemon *d, struct proc_id id);
 /* How it ended is known, and written down where it is not yet. Frees o, and its run with the last,
  * unless there is no room: then it stays, and kept_write() tries again. */
 void kept_told(struct kept_op *o, const struct proc_end *end, const char *by);
@@ -60,6 +70,11 @@ void kept_over(struct kept_op *o);
 bool kept_has_record(struct daemon *d, const struct kept_op *o);
 /* Frees r when nothing of it is left. */
 void kept_run_look(struct kept_run *r);
+
+/* kept_ends.c */
+/* Whether its end was held, and is written down now. One that could not be is o's from then on. */
+bool kept_claim(struct daemon *d, struct kept_op *o);
+void kept_clear_ends(struct daemon *d);
 
 /* kept_limits.c */
 void kept_arm(struct daemon *d);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "flowsup/clock.h"
 #include "flowsup/endops.h"
 #include "flowsup/exits.h"
@@ -132,6 +133,32 @@ not_written(const struct looking *l, const struct attempt *a, struct err *e)
 	return err_hint(e, "flowsup resume %s   # again", l->r->t->session.run_id);
 }
 
+enum heard { HEARD_ALL, HEARD_NOBODY, HEARD_NOTHING, HEARD_REFUSAL };
+
+/* What the supervisor alone knows is written down by it now, if it can. */
+static enum heard
+hear_supervisor(const struct looking *l, const struct attempt *a, struct err *why)
+{
+	err_clear(why);
+	/* Nobody here saw what ended elsewhere. */
+	if (!l->same_boot || !l->r->is_run || client_settle(&l->r->t->home, l->r->t->session.run_id, a->line, why) == 0)
+		return HEARD_ALL;
+	if (why->code == ERR_NOTFOUND)
+		return HEARD_NOBODY;
+	return why->code == ERR_TIMEOUT || why->code == ERR_BUSY ? HEARD_NOTHING : HEARD_REFUSAL;
+}
+
+/* As above: a fault of the disk passes, too, so it is no more than busy. */
+static int
+kept_from_us(const struct looking *l, const struct attempt *a, const struct err *why, struct err *e)
+{
+	err_set(e, ERR_BUSY, "operation %s (process %d) has ended, and how is not written down: %s", a->op,
+	    (int)a->id.pid, why->msg);
+	if (why->hint[0] != '\0')
+		return err_hint(e, "%s", why->hint);
+	return err_hint(e, "flowsup resume %s   # once that is mended", l->r->t->session.run_id);
+}
+
 /*
  * state_of() once it says no less than can be known. It is asked after all that would write an end down has
  * been looked at: what is not written by then will not be. What still runs may end a moment later;
@@ -141,16 +168,28 @@ static int
 settled_state(struct looking *l, const struct attempt *a, const char **state, struct err *e)
 {
 	bool there, reported, reaper;
+	enum heard heard;
+	struct err why;
 
 	for (;;) {
 		there = is_there(l, a);
 		reaper = l->same_boot && proc_is_alive(a->reaper);
 		reported = is_reported(l->r);
 		*state = state_of(l, a);
-		if (*state != NULL || !l->waits || !(there || (reaper && !reported)))
+		if (*state != NULL || !l->waits)
+			return 0;
+		heard = hear_supervisor(l, a, &why);
+		*state = state_of(l, a);
+		if (*state != NULL)
+			return 0;
+		if (heard == HEARD_REFUSAL)
+			return kept_from_us(l, a, &why, e);
+		/* One that listens no more writes what it can before it goes. */
+		if (!there && heard != HEARD_NOTHING && !(reaper && (!reported || heard == HEARD_NOBODY)))
 			return 0;
 		if (clock_monotonic_ns() >= l->until_ns)
-			return there && reaper ? not_written(l, a, e) : 0;
+			return reaper && (there || heard == HEARD_NOBODY) ? not_written(l, a, e)
+			    : heard == HEARD_NOTHING ? kept_from_us(l, a, &why, e) : 0;
 		usleep(END_LOOK_MS * 1000);
 		if (!reported && target_reload(l->r->t, e) != 0)
 			return -1;

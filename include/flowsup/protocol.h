@@ -9,7 +9,7 @@
 #include "flowsup/err.h"
 #include "flowsup/json.h"
 
-enum { PROTOCOL_MAJOR = 1, PROTOCOL_MINOR = 1 }; /* 1.1: values */
+enum { PROTOCOL_MAJOR = 1, PROTOCOL_MINOR = 2 }; /* 1.1: values; 1.2: settle */
 
 /* Who may send a message to whom. */
 enum {
@@ -42,6 +42,7 @@ enum {
 	X(MSG_DRAIN, "drain", FROM_SUPERVISOR, 512, "now:b")                                       \
 	X(MSG_ENDED, "ended", FROM_WORKER, 4096, "run:s status:s reason:s")                        \
 	X(MSG_VALUES, "values", FROM_CLIENT, 512, "run:s ?drop:b") /* answered by ok and a memfd; or forgotten */ \
+	X(MSG_SETTLE, "settle", FROM_CLIENT, 1024, "run:s line:o") /* ok: of this attempt it has no unwritten end */ \
 	X(MSG_REQUEST, "request", FROM_OPERATION, 65536, "token:s verb:s ?value:o")
 
 enum message_type {

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# How an operation ended that outlived its worker, known to the supervisor alone because it could not be
+# written down: a resume asks for it, or is refused and says why; the operation never runs twice.
+# shellcheck source=lib_disk.sh
+. "$(dirname "$0")/lib_disk.sh"
+
+have_disk 2000 "no room"
+export FLOWSUP_HOME=$T/disk/home
+
+runs() { grep -c . "$T/runs"; }
+state() { sed -nE 's/^State:[[:space:]]+(.).*/\1/p' "/proc/$1/status"; }
+is() { [ "$(state "$1")" = "$2" ]; }
+reaped() { [ ! -e "/proc/$1" ]; }
+known() { "$FLOWSUP" show --json "$run" | grep -qE "\"running_operations\":1"; }
+record() { [ -e "$FLOWSUP_HOME/runs/$run/ops/sh.1/exit.json" ]; }
+# Nothing can be written into a directory that is a file, however much room there is.
+hinder() { : >"$FLOWSUP_HOME/runs/$run/ops/sh.1"; }
+unhinder() { rm "$FLOWSUP_HOME/runs/$run/ops/sh.1"; }
+resume() { timeout "$LIMIT" "$FLOWSUP" resume "$@" >"$T/out" 2>"$T/err"; }
+
+begin() {
+	rm -f "$T/go" "$T/runs"
+	run=$("$FLOWSUP" start -- sh -c "echo x >>'$T/runs'; until [ -e '$T/go' ]; do sleep 0.02; done")
+	wait_until worker_is_ready "$run"
+	wait_until [ -s "$T/runs" ]
+	op=$(sed -nE 's/.*"kind":"start".*"pid":([0-9]+).*/\1/p' "$FLOWSUP_HOME/runs/$run/attempts.log")
+	worker=$(worker_pid "$run")
+}
+# Its end comes to the supervisor with the worker's death, before anything tells whose it was.
+ends_before_report() {
+	kill -STOP "$worker"
+	wait_until is "$worker" T
+	touch "$T/go"
+	wait_until is "$op" Z
+	"$@"
+	kill -KILL "$worker"
+	wait_until reaped "$worker"
+	wait_until reaped "$op"
+}
+# The supervisor knows it before it ends, and has it as its child.
+ends_after_report() {
+	kill -KILL "$worker"
+	wait_until reaped "$worker"
+	wait_until known
+	"$@"
+	touch "$T/go"
+	wait_until is "$op" Z
+}
+refused() {
+	equal "a resume is refused while it cannot be written ($1)" 5 "$2"
+	matches "and says why ($1)" "operation sh .*has ended, and how is not written down: .*sh.1" "$(cat "$T/err")"
+	matches "and what to do ($1)" "hint: flowsup resume $run" "$(cat "$T/err")"
+	equal "and has run nothing ($1)" 1 "$(runs)"
+}
+
+for when in ends_before_report ends_after_report; do
+	begin
+	$when hinder
+	wait_until status_is "$run" crashed
+	resume --wait "$run"
+	refused "$when" $?
+	resume --wait "$run"
+	refused "$when, again" $?
+	"$FLOWSUP" supervisor restart >/dev/null 2>"$T/err"
+	equal "the supervisor executes itself anew ($when)" 0 $?
+	resume --wait "$run"
+	refused "$when, after a restart" $?
+	unhinder
+	resume --wait "$run"
+	equal "with the hindrance gone it is resumed ($when)" 0 $?
+	equal "and its operation ran once ($when)" 1 "$(runs)"
+	check "the record is there ($when)" record
+done
+
+# A full disk, and room again right before the resume: the supervisor need not have tried again by itself.
+for when in ends_before_report ends_after_report; do
+	begin
+	$when fill
+	fill
+	resume --wait "$run"
+	check "without room nothing goes on ($when)" [ $? -ne 0 ]
+	equal "and nothing runs ($when)" 1 "$(runs)"
+	"$FLOWSUP" supervisor restart >/dev/null 2>&1
+	equal "it executes itself anew on a full disk ($when)" 0 $?
+	room
+	resume --wait "$run"
+	equal "with room it is resumed ($when)" 0 $?
+	equal "and its operation ran once on a full disk ($when)" 1 "$(runs)"
+done
+
+# One that does not answer may know it.
+for when in ends_before_report ends_after_report; do
+	begin
+	$when hinder
+	wait_until status_is "$run" crashed
+	supervisor=$(supervisor_pid)
+	kill -STOP "$supervisor"
+	unhinder
+	resume --wait "$run"
+	equal "a supervisor that does not answer is waited for, then it is refused ($when)" 5 $?
+	matches "and says why ($when)" "operation sh .*has ended.*(does not answer|has not yet written down how)" "$(cat "$T/err")"
+	matches "and what to do ($when)" "hint: flowsup resume $run" "$(cat "$T/err")"
+	equal "and has run nothing without an answer ($when)" 1 "$(runs)"
+	kill -CONT "$supervisor"
+	resume --wait "$run"
+	equal "with an answer it is resumed ($when)" 0 $?
+	equal "and its operation ran once then ($when)" 1 "$(runs)"
+done
+plan
