@@ -40,9 +40,10 @@ ln -s "$GEMINI" "$T/bin/gemini"
 export PATH=$T/bin:$PATH GEMINI_CLI_HOME=$T/gemini GEMINI_API_KEY=mock-key XDG_CONFIG_HOME=$T/config
 export HOME=$T/gemini
 cd "$T" || exit 1
+# One at a time: where two of them write into a home at once, the file of a conversation may get lost.
 cat >flow.yaml <<END
 name: gemini
-concurrency: 2
+concurrency: 1
 roles:
   answers: {provider: gemini, args: [--approval-mode, plan, --fake-responses, $T/answers]}
   silent: {provider: gemini, args: [--approval-mode, plan, --fake-responses, $T/none]}
