@@ -142,22 +142,30 @@ is_relative(const void *arg, const struct proc_stat *st)
 	return st->start_ticks == r->start_ticks;
 }
 
+static int
+visit_kin(const struct family *all, proc_each *each, void *arg)
+{
+	bool end = false;
+	int count = 0;
+	size_t i;
+
+	for (i = 0; i < all->count && !end; i++) {
+		settle_kin(all, &all->list[i]);
+		if (all->list[i].kin == KIN_YES)
+			count += proc_visit(all->list[i].pid, is_relative, &all->list[i], each, arg, &end);
+	}
+	return count;
+}
+
 int
 proc_each_descendant(pid_t ancestor, proc_each *each, void *arg, struct err *e)
 {
 	struct ancestor only = {.pid = ancestor};
 	struct family all = {.ancestors = &only, .nancestors = 1};
-	bool end = false;
-	int count = 0;
-	size_t i;
+	int count = -1;
 
-	if (list_everybody(&all, e) != 0)
-		count = -1;
-	for (i = 0; count >= 0 && i < all.count && !end; i++) {
-		settle_kin(&all, &all.list[i]);
-		if (all.list[i].kin == KIN_YES)
-			count += proc_visit(all.list[i].pid, is_relative, &all.list[i], each, arg, &end);
-	}
+	if (list_everybody(&all, e) == 0)
+		count = visit_kin(&all, each, arg);
 	free(all.list);
 	return count;
 }
@@ -269,18 +277,11 @@ int
 proc_each_of_operation(const struct proc_operation *of, proc_each *each, void *arg, struct err *e)
 {
 	struct family all = {0};
-	bool end = false;
-	int count = 0;
-	size_t i;
+	int count = -1;
 
-	if (list_everybody(&all, e) != 0)
-		count = -1;
-	else
+	if (list_everybody(&all, e) == 0) {
 		note_operation(&all, of);
-	for (i = 0; count >= 0 && i < all.count && !end; i++) {
-		settle_kin(&all, &all.list[i]);
-		if (all.list[i].kin == KIN_YES)
-			count += proc_visit(all.list[i].pid, is_relative, &all.list[i], each, arg, &end);
+		count = visit_kin(&all, each, arg);
 	}
 	free(all.list);
 	return count;
