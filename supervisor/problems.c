@@ -49,11 +49,15 @@ static struct json *
 problem_json(const struct flow_diagnostic *p)
 {
 	struct json *o = json_object();
+	struct buf command = {0};
 
+	if (p->command)
+		cli_hint_text(&command, p->hint);
 	o = json_set(o, "line", p->where.line > 0 ? json_uint(p->where.line) : json_null());
 	o = json_set(o, "column", p->where.line > 0 ? json_uint(p->where.column) : json_null());
 	o = json_set(o, "message", json_string_lossy(slice_of(p->message), NULL));
-	o = json_set(o, "hint", p->command ? json_text_or_null(p->hint) : json_null());
+	o = json_set(o, "hint", json_text_or_null(buf_text(&command)));
+	buf_clear(&command);
 	o = json_set(o, "advice", p->command ? json_null() : json_text_or_null(p->hint));
 	return json_set(o, "warning", json_bool(p->warning));
 }

@@ -176,6 +176,9 @@ for words in "start --json" "start --json --dry-run" "start --json --queue nobod
 	equal "$words: and nothing on standard error" "" "$(cat "$T/err")"
 done
 matches "a queue that nobody gave slots, too" '"hint":"flowsup queue set nobodys --slots 1"' "$warned"
+matches "its commands are for the home of the call" '"hint":"flowsup --home [^"]*/elsewhere queue set fresh --slots 1"' \
+	"$("$FLOWSUP" start --home "$T/elsewhere" --json --queue fresh -- true 2>&1)"
+FLOWSUP_HOME=$T/elsewhere "$FLOWSUP" supervisor stop --all
 equal "they are the run's" "$(json "$made" session_id)" "$(run_fact "$id" session_id)"
 equal "with --wait the exit status is the outcome" 1 \
 	"$("$FLOWSUP" start --json --wait -- false >/dev/null 2>&1; echo $?)"
