@@ -182,9 +182,12 @@ add_attempt(const struct op_view *v, struct buf *to)
 static void
 why_ran(const struct run_files *f, size_t op, const struct op_view *ops, struct buf *to)
 {
+	const char *run = json_cstr_of(json_get(ops[op].start, "run"));
 	struct names after = {.before = "after ", .to = to};
 	size_t i;
 
+	if (run != NULL)
+		buf_printf(to, "taken over from run %s", run);
 	add_origin(f, op, to);
 	if (flow_grown(f->flow, (uint32_t)op) == NULL)
 		add_conditions(f, op, ops, to);

@@ -70,6 +70,8 @@ touch go.c
 wait $follower
 equal "the run completes" 0 $?
 equal "each ran once" "1 1 1" "$(times a) $(times b) $(times c)"
+matches "show says which were taken over" "a +completed .* taken over from run $run b +completed .* taken over from run $run c +completed .* after a" \
+	"$(flowsup show "$new" | grep -E '^[abc] ' | paste -sd' ')"
 equal "its output is whole" "first second $pid" "$(answer "$new" a | paste -sd' ')"
 equal "and kept when the run that started it goes" "first second $pid" \
 	"$(rm -rf "$FLOWSUP_HOME/runs/$run"; answer "$new" a | paste -sd' ')"
