@@ -25,3 +25,17 @@ have_disk() {
 # To the last byte, and with room again.
 fill() { dd if=/dev/zero of="$T/disk/fill" bs=4k 2>/dev/null; dd if=/dev/zero of="$T/disk/fill2" bs=64 2>/dev/null; }
 room() { rm -f "$T/disk/fill" "$T/disk/fill2"; }
+# begin_counted: a run of one operation that counts its starts in $T/runs and ends with $T/go; its id, process
+# and worker are $run, $op and $worker.
+# shellcheck disable=SC2034 # they are for the tests
+begin_counted() {
+	rm -f "$T/go" "$T/runs"
+	run=$("$FLOWSUP" start -- sh -c "echo x >>'$T/runs'; until [ -e '$T/go' ]; do sleep 0.02; done")
+	wait_until worker_is_ready "$run"
+	wait_until [ -s "$T/runs" ]
+	op=$(sed -nE 's/.*"kind":"start".*"pid":([0-9]+).*/\1/p' "$FLOWSUP_HOME/runs/$run/attempts.log")
+	worker=$(worker_pid "$run")
+}
+runs() { grep -c . "$T/runs"; }
+# The supervisor has heard of what outlived the worker of $run.
+known() { "$FLOWSUP" show --json "$run" | grep -qE "\"running_operations\":1"; }

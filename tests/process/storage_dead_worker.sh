@@ -48,15 +48,10 @@ check "and the mark is gone" eval '! marked'
 "$FLOWSUP" kill "$live" 2>/dev/null
 
 # How an operation ended is kept until there is room: it does not run twice.
-run=$("$FLOWSUP" start -- sh -c "echo x >>'$T/runs'; until [ -e '$T/go' ]; do sleep 0.02; done")
-wait_until worker_is_ready "$run"
-wait_until [ -s "$T/runs" ]
-op=$(sed -nE 's/.*"kind":"start".*"pid":([0-9]+).*/\1/p' "$FLOWSUP_HOME/runs/$run/attempts.log")
+begin_counted
 check "its process is known" alive "$op"
-worker=$(worker_pid "$run")
 kill -KILL "$worker"
 wait_until gone "$worker"
-known() { "$FLOWSUP" show --json "$run" | grep -qE "\"running_operations\":1"; }
 check "what still runs of it is known" wait_until known
 fill
 touch "$T/go"
@@ -68,16 +63,11 @@ check "the supervisor lives" [ -n "$next" ]
 room
 timeout "$LIMIT" "$FLOWSUP" resume --wait "$run" >"$T/out" 2>&1
 equal "it is resumed" 0 $?
-equal "and its operation ran once" 1 "$(grep -c . "$T/runs")"
+equal "and its operation ran once" 1 "$(runs)"
 "$FLOWSUP" supervisor stop
-rm -f "$T/go" "$T/runs"
 
 # A supervisor that is asked to leave tries once more, and says what it takes along.
-run=$("$FLOWSUP" start -- sh -c "echo x >>'$T/runs'; until [ -e '$T/go' ]; do sleep 0.02; done")
-wait_until worker_is_ready "$run"
-wait_until [ -s "$T/runs" ]
-op=$(sed -nE 's/.*"kind":"start".*"pid":([0-9]+).*/\1/p' "$FLOWSUP_HOME/runs/$run/attempts.log")
-worker=$(worker_pid "$run")
+begin_counted
 kill -KILL "$worker"
 wait_until gone "$worker"
 wait_until known

@@ -7,25 +7,15 @@
 have_disk 2000 "no room"
 export FLOWSUP_HOME=$T/disk/home
 
-runs() { grep -c . "$T/runs"; }
 state() { sed -nE 's/^State:[[:space:]]+(.).*/\1/p' "/proc/$1/status"; }
 is() { [ "$(state "$1")" = "$2" ]; }
 reaped() { [ ! -e "/proc/$1" ]; }
-known() { "$FLOWSUP" show --json "$run" | grep -qE "\"running_operations\":1"; }
 record() { [ -e "$FLOWSUP_HOME/runs/$run/ops/sh.1/exit.json" ]; }
 # Nothing can be written into a directory that is a file, however much room there is.
 hinder() { : >"$FLOWSUP_HOME/runs/$run/ops/sh.1"; }
 unhinder() { rm "$FLOWSUP_HOME/runs/$run/ops/sh.1"; }
 resume() { timeout "$LIMIT" "$FLOWSUP" resume "$@" >"$T/out" 2>"$T/err"; }
 
-begin() {
-	rm -f "$T/go" "$T/runs"
-	run=$("$FLOWSUP" start -- sh -c "echo x >>'$T/runs'; until [ -e '$T/go' ]; do sleep 0.02; done")
-	wait_until worker_is_ready "$run"
-	wait_until [ -s "$T/runs" ]
-	op=$(sed -nE 's/.*"kind":"start".*"pid":([0-9]+).*/\1/p' "$FLOWSUP_HOME/runs/$run/attempts.log")
-	worker=$(worker_pid "$run")
-}
 # Its end comes to the supervisor with the worker's death, before anything tells whose it was.
 ends_before_report() {
 	kill -STOP "$worker"
@@ -54,7 +44,7 @@ refused() {
 }
 
 for when in ends_before_report ends_after_report; do
-	begin
+	begin_counted
 	$when hinder
 	wait_until status_is "$run" crashed
 	resume --wait "$run"
@@ -74,7 +64,7 @@ done
 
 # A full disk, and room again right before the resume: the supervisor need not have tried again by itself.
 for when in ends_before_report ends_after_report; do
-	begin
+	begin_counted
 	$when fill
 	fill
 	resume --wait "$run"
@@ -90,7 +80,7 @@ done
 
 # One that does not answer may know it.
 for when in ends_before_report ends_after_report; do
-	begin
+	begin_counted
 	$when hinder
 	wait_until status_is "$run" crashed
 	supervisor=$(supervisor_pid)
