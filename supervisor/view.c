@@ -308,7 +308,8 @@ facts_find(const struct view *v, const struct session *s, struct facts *f)
 	bool held = false, known;
 	int fd;
 
-	if (status_is_terminal(s->status) && s->status != STATUS_CRASHED) {
+	if (status_is_terminal(s->status) &&
+	    (s->status != STATUS_CRASHED || s->resumed_as_run[0] != '\0')) {
 		f->missing = missing_of(v, s, -1);
 		return;
 	}
