@@ -42,24 +42,31 @@ reactive_left(const struct worker *w, bool item)
 static void
 tell_counts(struct worker *w)
 {
-	const struct reactive *r = w->reactive;
+	const struct growth *g = &w->growth;
 	struct json *o = json_object(), *rejected = json_object();
 	unsigned i;
 
 	for (i = 0; i < WISH_REJECT_COUNT; i++)
-		if (r->rejected[i] > 0)
-			rejected = json_set(rejected, wish_reject_word(i), json_uint(r->rejected[i]));
-	o = json_set(o, "spawned", json_uint(r->spawned));
-	o = json_set(o, "escalated", json_uint(r->escalated));
-	o = json_set(o, "items", json_uint(r->items));
-	telling_set(w, &w->reactive->telling, json_set(o, "rejected", rejected));
+		if (g->rejected[i] > 0)
+			rejected = json_set(rejected, wish_reject_word(i), json_uint(g->rejected[i]));
+	o = json_set(o, "spawned", json_uint(g->spawned));
+	o = json_set(o, "escalated", json_uint(g->escalated));
+	o = json_set(o, "items", json_uint(g->items));
+	telling_set(w, &w->growth.told, json_set(o, "rejected", rejected));
+}
+
+static void
+count_kind(struct worker *w, const struct flow_grown *g)
+{
+	w->growth.spawned += g->kind == FLOW_GROWN_SPAWN;
+	w->growth.escalated += g->kind == FLOW_GROWN_RETRY;
+	w->growth.items += g->kind == FLOW_GROWN_ITEM;
 }
 
 void
 reactive_tell(struct worker *w)
 {
-	if (w->reactive != NULL)
-		telling_go(w, &w->reactive->telling, "growth");
+	telling_go(w, &w->growth.told, "growth");
 }
 
 void
@@ -70,9 +77,7 @@ reactive_reject(struct worker *w, uint32_t emitter, enum wish_reject why, const 
 	event_text(w, "reason", wish_reject_word(why));
 	event_text(w, "message", message);
 	event_end(w);
-	if (w->reactive == NULL)
-		return;
-	w->reactive->rejected[why]++;
+	w->growth.rejected[why]++;
 	tell_counts(w);
 }
 
@@ -237,9 +242,7 @@ take_over(struct worker *w, uint32_t i)
 		reactive_note_ordinal(r, w->flow->ops[g->parent].id,
 		    ordinal_of(w->flow->ops[i].id, w->flow->ops[g->parent].id));
 	note_key(w, i);
-	r->spawned += g->kind == FLOW_GROWN_SPAWN;
-	r->escalated += g->kind == FLOW_GROWN_RETRY;
-	r->items += g->kind == FLOW_GROWN_ITEM;
+	count_kind(w, g);
 }
 
 static void
@@ -249,7 +252,7 @@ restore_rejected(struct worker *w)
 	unsigned i;
 
 	for (i = 0; i < WISH_REJECT_COUNT; i++)
-		(void)json_uint64(json_get(before, wish_reject_word(i)), &w->reactive->rejected[i]);
+		(void)json_uint64(json_get(before, wish_reject_word(i)), &w->growth.rejected[i]);
 	if (json_length(before) > 0)
 		tell_counts(w);
 }
@@ -270,7 +273,6 @@ make_tables(struct worker *w, struct err *e)
 		return err_nomem(e);
 	for (i = (uint32_t)w->flow->nplanned; i < w->flow->nops; i++)
 		take_over(w, i);
-	restore_rejected(w);
 	if (w->flow->nops > w->flow->nplanned)
 		tell_counts(w);
 	return r->keys == NULL || r->positions == NULL || r->ordinals == NULL ? err_nomem(e) : 0;
@@ -283,6 +285,7 @@ reactive_begin(struct worker *w, struct err *e)
 	uint64_t cap;
 	struct err refused = {0};
 
+	restore_rejected(w);
 	if (!flow_may_grow(w->flow) && have == 0)
 		return 0;
 	w->reactive = calloc(1, sizeof(*w->reactive));
@@ -318,7 +321,6 @@ reactive_clear(struct worker *w)
 			free(waiter);
 		}
 	}
-	telling_clear(w, &r->telling);
 	json_unref(r->keys);
 	json_unref(r->ordinals);
 	json_unref(r->positions);
@@ -438,9 +440,7 @@ count_new(struct worker *w, uint32_t i)
 
 	r->room--;
 	r->asked += g->kind != FLOW_GROWN_ITEM;
-	r->spawned += g->kind == FLOW_GROWN_SPAWN;
-	r->escalated += g->kind == FLOW_GROWN_RETRY;
-	r->items += g->kind == FLOW_GROWN_ITEM;
+	count_kind(w, g);
 	tell_counts(w);
 	link_progress(w);
 }

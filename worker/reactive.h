@@ -36,8 +36,6 @@ struct reactive {
 	struct json *ordinals; /* object, by an operation's id: the highest number a child of it had */
 	struct op_list expanding;
 	struct json *positions; /* object, by index: the next item of one that is expanding */
-	uint64_t spawned, escalated, items, rejected[WISH_REJECT_COUNT];
-	struct telling telling;
 };
 
 /* What one attempt has asked for: how often each request that is equal to others, by its digest. */

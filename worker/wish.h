@@ -7,20 +7,6 @@
 
 #include "worker.h"
 
-/* Why a request is rejected: name, word in events and messages. */
-#define WISH_REJECTS(X)                                                                            \
-	X(WISH_BUILDER_ERROR, "builder_error") /* it is not of the form, or asks for too much */    \
-	X(WISH_NULL_CHILD, "null_child")       /* it says nothing to do */                         \
-	X(WISH_CYCLE, "cycle") /* an instruction asks for itself, or for what it came from */      \
-	X(WISH_MAX_SPAWN, "max_spawn_exceeded")                                                    \
-	X(WISH_DUPLICATE, "duplicate")
-
-enum wish_reject {
-#define X(name, word) name,
-	WISH_REJECTS(X)
-#undef X
-	    WISH_REJECT_COUNT
-};
 const char *wish_reject_word(enum wish_reject r);
 
 /* Values are borrowed from the request. */

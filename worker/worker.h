@@ -22,6 +22,7 @@
 #include "flowsup/json.h"
 #include "flowsup/proc.h"
 #include "flowsup/status.h"
+#include "growth.h"
 #include "io.h"
 #include "loop.h"
 #include "op.h"
@@ -266,6 +267,8 @@ struct worker {
 	/* approval.c */
 	unsigned waiting;
 	struct telling waiting_told;
+
+	struct growth growth; /* reactive.c */
 
 	/* link.c */
 	int listen_fd;

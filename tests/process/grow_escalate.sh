@@ -40,11 +40,21 @@ equal "conditions are kept" "skipped" "$(shown 'op["never"]["state"]')"
 equal "who asked, and where it stands" "True True" "$(spawned '(by["work.s1"]["escalated_from"] == by["work.s1"]["parent_id"] == node["work"], by["work.s1.s1"]["escalated_from"] == by["work.s1.s1"]["parent_id"] == by["work.s1"]["node_id"])' | tr -d '(,)')"
 equal "the roles of who asked" "junior senior" "$(spawned '" ".join(e["emitter_workload"] for e in s)')"
 equal "the first try is still a failure" "failed work.s1.s1" "$(shown 'op["work"]["state"] + " " + op["work"]["replaced_by"]')"
+matches "in whose place another was tried: none counts as failed" "8 of 8 done, 1 skipped, 7 saved" \
+	"$("$FLOWSUP" show "$RUN" | grep '^progress')"
 equal "events" 2 "$(events NodeEscalated)"
 "$FLOWSUP" show "$RUN" --graph text >"$T/graph"
 check "the graph is spliced" grep -q 'after *completed *needs work.s1.s1$' "$T/graph"
 check "and says what the tries are" grep -q 'work.s1.s1 .*\[another try at work\]' "$T/graph"
 check "also as mermaid" grep -q '\[\["work.s1<br>' <("$FLOWSUP" show "$RUN" --graph mermaid)
+
+# ---- Where nothing may be added ----
+run_flow <<'Y'
+plan: [{id: a, run: 'flowsup emit spawn --run x; flowsup emit escalate; true'}]
+Y
+equal "what was asked in vain is counted there too" "completed {'builder_error': 2} 2" \
+	"$(run_status "$RUN") $(shown 'd["growth"]["rejected"]') $(events SpawnRejected)"
+matches "show says it" "rejected: 2 builder_error" "$("$FLOWSUP" show "$RUN")"
 
 # ---- Bounds ----
 GOOD=nobody
