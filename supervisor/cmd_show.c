@@ -101,16 +101,30 @@ count_saved(const struct json *ops)
 	return n;
 }
 
+/* Failures in whose place something else was tried: they do not count as such. */
+static size_t
+count_replaced(const struct json *ops)
+{
+	struct json_iter it = json_iterate(ops);
+	const struct json *op;
+	size_t n = 0;
+
+	while (json_next(&it, NULL, &op))
+		n += json_get(op, "replaced_by") != NULL && strcmp(render_member(op, "state"), "failed") == 0;
+	return n;
+}
+
 /* What is done is counted as everywhere: with what was skipped. */
 static void
 print_operations_done(struct output *out, const struct json *ops)
 {
 	size_t failed = count_state(ops, "failed"), skipped = count_state(ops, "skipped");
+	size_t replaced = count_replaced(ops);
 
 	out_printf(out, "%zu of %zu done", count_state(ops, "completed") + failed + skipped,
 	    json_length(ops));
-	if (failed > 0)
-		out_printf(out, ", %zu failed", failed);
+	if (failed > replaced)
+		out_printf(out, ", %zu failed", failed - replaced);
 	if (skipped > 0)
 		out_printf(out, ", %zu skipped", skipped);
 	out_printf(out, ", %zu saved", count_saved(ops));

@@ -129,8 +129,9 @@ nothing_is_withheld(const struct run_files *f, const struct session *s)
 {
 	if (s->status == STATUS_COMPLETED)
 		return true;
+	/* A deadline that passed on the way withheld what the count lacks. */
 	return s->status == STATUS_FAILED && s->reason_code != NULL && !f->flow->fail_fast &&
-	    strcmp(s->reason_code, "run.failed.operation") == 0;
+	    strcmp(s->reason_code, "run.failed.operation") == 0 && s->done >= s->total;
 }
 
 /* The worker tells the database what waits for a person. */

@@ -128,7 +128,8 @@ add_origin(const struct run_files *f, size_t op, struct buf *to)
 	if (g->kind == FLOW_GROWN_ITEM)
 		buf_puts(to, item != NULL ? " of " : "item of ");
 	else
-		buf_puts(to, g->kind == FLOW_GROWN_RETRY ? "another try of " : "asked for by ");
+		buf_printf(to, "%s%s", item != NULL ? "; " : "",
+		    g->kind == FLOW_GROWN_RETRY ? "another try of " : "asked for by ");
 	buf_puts(to, g->emitter != FLOW_NO_OP ? f->flow->ops[g->emitter].id : "an earlier one");
 	add_text(to, ": ", json_text(json_get(g->entry, "reason")));
 }

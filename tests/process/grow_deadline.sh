@@ -98,6 +98,22 @@ wait_until ended
 equal "a stop drains in the same way" "cancelled pending ['a']" "$(run_status "$RUN") $(spawned 's[0]["status"]') $(spawned 'list(o)')"
 matches "the request was deferred" deferred "$(errors a)"
 
+# ---- A failure while the deadline drains ----
+begin --timeout 1h <<'Y'
+plan:
+  - {id: a, run: '. "$T/closed.sh"; exit 3'}
+  - {id: b, needs: [a], run: 'true'}
+  - {id: c, needs: [{op: a, on: failure}], run: 'true'}
+  - {id: d, needs: [{op: a, on: always}], run: 'true'}
+Y
+late a
+equal "the run has failed" "failed" "$(run_status "$RUN")"
+equal "what was withheld is pending, and what could not run is skipped" "skipped pending pending" \
+	"$(shown 'op["b"]["state"] + " " + op["c"]["state"] + " " + op["d"]["state"]')"
+equal "for that reason" "not started before the run ended" "$(shown 'op["c"]["why"]')"
+matches "it does not count as done" "2 of 4 done, 1 failed, 1 skipped" "$("$FLOWSUP" show "$RUN" | grep '^progress')"
+matches "as in list" " 2/4 " "$("$FLOWSUP" list -n 1)"
+
 # ---- FLOWSUP_DEADLINE ----
 run_flow --timeout 1h <<'Y'
 reactive: all

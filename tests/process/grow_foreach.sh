@@ -21,6 +21,16 @@ equal "items are recorded with their numbers" "0 1 2" "$(spawned '" ".join(e["re
 equal "and say whose and which they are" "item a b of each" "$(shown 'op["each.0"]["why"]')"
 equal "the graph draws them as one" 1 "$("$FLOWSUP" show "$RUN" --graph text | grep -cE 'each\.\* \(3\) +3 completed')"
 
+run_flow <<'Y'
+roles:
+  low: {env: {WHO: low}, escalate_to: high}
+  high: {env: {WHO: high}}
+plan:
+  - {id: list, response: json, run: 'echo "[\"a b\"]"'}
+  - {id: each, needs: [list], assignee: low, foreach: "", run: 'test "$WHO" = high'}
+Y
+equal "another try of an item says both" "item a b; another try of each.0" "$(shown 'op["each.0.s1"]["why"]' | cut -d: -f1)"
+
 # ---- Nothing, too much, and what is no list ----
 run_flow <<'Y'
 plan:
