@@ -369,6 +369,9 @@ waits_for_retry(struct examining *x, size_t i)
 
 	if (class == NULL || strcmp(class, "completed") == 0 || strcmp(class, "cancelled") == 0)
 		return false;
+	/* An answer that was no plan is answered, and one that was refused for good has an outcome. */
+	if (x->in->flow->unplanned && i == x->in->flow->planner_op && strcmp(class, "response") == 0)
+		return true;
 	json_int64(resume_end_member(x, i, "code"), &code);
 	return flow_retry_applies(&x->in->flow->ops[i].how->retry, class, (int)code, h->attempts);
 }

@@ -39,7 +39,8 @@ after(const struct json *known, const struct json *event)
 	if (slice_is(name, "NodeTakenOver"))
 		return copy(json_object(), "started_at", event, "started_at");
 	if (is_end(name))
-		return copy(known != NULL ? json_ref(known) : json_object(), "ended_at", event, "time");
+		return copy(copy(known != NULL ? json_ref(known) : json_object(), "ended_at", event, "time"),
+		    "end", event, "event");
 	if (!slice_is(name, "NodeProgress"))
 		return NULL;
 	return copy(copy(json_remove(known != NULL ? json_ref(known) : json_object(), slice_of("text")),

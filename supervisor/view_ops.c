@@ -82,18 +82,36 @@ is_alive(const struct run_files *f, const struct json *start)
 	return id.pid > 0 && view_survivors(&f->attempts) > 0 && proc_is_alive(id);
 }
 
+/* Whether another attempt was to follow: the worker has told it, else its rule does. */
+static bool
+was_to_follow(const struct run_files *f, size_t op, const struct op_view *v)
+{
+	struct slice told = json_text(json_get(v->recent, "end"));
+	const char *class = json_cstr_of(json_get(v->end, "class"));
+
+	if (told.len > 0)
+		return slice_is(told, "NodeRetrying");
+	return class != NULL &&
+	    flow_retry_applies(&f->flow->ops[op].how->retry, class, (int)view_number(v->end, "code", 0),
+		(unsigned)view_number(v->end, "attempt", 1));
+}
+
+/* An attempt that failed is no outcome where another was to follow: a run that ended before it did has
+ * cancelled the operation. */
 static enum op_state
-state_of_end(const struct run_files *f, size_t op, const struct op_view *v)
+state_of_end(const struct run_files *f, const struct session *s, size_t op, const struct op_view *v)
 {
 	struct slice class = json_text(json_get(v->end, "class"));
 
 	if (slice_is(class, "completed"))
 		return OP_COMPLETED;
-	if (slice_is(class, "cancelled"))
+	if (slice_is(class, "cancelled") || slice_is(json_text(json_get(v->recent, "end")), "NodeCancelled"))
 		return OP_CANCELLED;
-	if (f->lock_held && view_number(v->end, "attempt", 1) < (int64_t)f->flow->ops[op].how->retry.attempts)
+	if (!was_to_follow(f, op, v))
+		return OP_FAILED;
+	if (f->lock_held)
 		return OP_WAITING;
-	return OP_FAILED;
+	return status_is_terminal(s->status) && s->status != STATUS_CRASHED ? OP_CANCELLED : OP_INTERRUPTED;
 }
 
 /* ---- The graph ---- */
@@ -183,7 +201,7 @@ state_of(const struct run_files *f, const struct session *s, size_t op, struct o
 	if (v->start == NULL)
 		return state_of_unstarted(f, s, op, ops);
 	if (v->end != NULL)
-		return state_of_end(f, op, v);
+		return state_of_end(f, s, op, v);
 	return is_alive(f, v->start) ? OP_RUNNING : OP_INTERRUPTED;
 }
 
@@ -485,12 +503,12 @@ operations_json(const struct run_files *f, const struct session *s, struct op_vi
 	/* A further turn, or another attempt, was made here. */
 	for (i = 0; i < f->flow->nops; i++)
 		ops[i].carried = ops[i].carried && ops[i].end == NULL;
+	recent = recent_of(f, ops);
 	/* In an order in which predecessors come first: skipping goes from one to the next. */
 	for (i = 0; i < f->flow->nops; i++) {
 		op = f->flow->order[i];
 		ops[op].state = state_of(f, s, op, ops);
 	}
-	recent = recent_of(f, ops);
 	for (i = 0; i < f->flow->nops; i++)
 		array = json_append(array, operation_json(f, s, i, ops));
 	json_unref(recent);

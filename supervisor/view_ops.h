@@ -33,8 +33,8 @@ struct proc_id view_start_id(const struct json *start);
 bool view_is_settled(enum op_state s);
 
 /*
- * By operation what the run's latest events say of its last attempt: {"started_at","ended_at","fraction",
- * "text"}, each only where it is known. NULL: out of memory.
+ * By operation what the run's latest events say of its last attempt: {"started_at","ended_at","end" (the
+ * event that told it),"fraction","text"}, each only where it is known. NULL: out of memory.
  */
 struct json *view_recent(const struct run_files *f);
 

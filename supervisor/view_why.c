@@ -208,6 +208,7 @@ why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 	    ? "executed, not saved"
 	    : "executed; whether it was saved is not known";
 	const struct json *error = json_get(v->entry, "error");
+	bool was_stopped = slice_is(json_text(json_get(v->end, "class")), "cancelled");
 	struct slice message = json_text(json_get(error, "message"));
 	struct slice class = json_text(v->entry != NULL ? json_get(error, "class")
 							: json_get(v->end, "class"));
@@ -216,7 +217,10 @@ why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 		buf_slice(to, message);
 	else if (class.len > 0 && !slice_is(class, "completed"))
 		buf_slice(to, class);
-	if (v->entry == NULL && v->end != NULL)
+	if (v->state == OP_CANCELLED)
+		buf_printf(to, "%s%s", to->len > 0 ? "; " : "",
+		    was_stopped ? "ended by a stop" : "its next attempt was not started");
+	else if (v->entry == NULL && v->end != NULL)
 		buf_printf(to, "%s%s", to->len > 0 ? "; " : "", unsaved);
 	else if (v->carried)
 		buf_puts(to, to->len > 0 ? "; replayed" : "replayed from an earlier run");
@@ -251,9 +255,14 @@ has_known_end(const struct run_files *f, const struct json *start)
 }
 
 static void
-why_interrupted(const struct run_files *f, const struct json *start, struct buf *to)
+why_interrupted(const struct run_files *f, const struct op_view *v, struct buf *to)
 {
-	buf_puts(to, has_known_end(f, start)
+	if (v->end != NULL) {
+		buf_slice(to, json_text(json_get(v->end, "class")));
+		buf_puts(to, "; its next attempt was due when the worker ended");
+		return;
+	}
+	buf_puts(to, has_known_end(f, v->start)
 		? "has ended without its worker; a resume takes its end over"
 		: "was running when the worker ended; no outcome");
 }
@@ -286,7 +295,7 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 			buf_puts(&b, " and a slot");
 		break;
 	case OP_INTERRUPTED:
-		why_interrupted(f, ops[op].start, &b);
+		why_interrupted(f, &ops[op], &b);
 		break;
 	case OP_RUNNING:
 		if (!f->lock_held)

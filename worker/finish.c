@@ -136,7 +136,7 @@ describe(struct worker *w, const struct err *why)
 	if (w->status == STATUS_CRASHED)
 		buf_printf(&text, "%s (%s)", reason_text(w->reason_code), proc_signal_name(w->asked_by));
 	if (w->status == STATUS_TIMED_OUT)
-		buf_printf(&text, "%s: %llu of %zu operations were not run", reason_text(w->reason_code),
+		buf_printf(&text, "%s: %llu of %zu operations have no outcome", reason_text(w->reason_code),
 		    (unsigned long long)(w->flow->nops - w->counts.done), w->flow->nops);
 	w->reason = text.len > 0 ? buf_steal(&text) : NULL;
 	buf_clear(&text);

@@ -114,6 +114,42 @@ equal "for that reason" "not started before the run ended" "$(shown 'op["c"]["wh
 matches "it does not count as done" "2 of 4 done, 1 failed, 1 skipped" "$("$FLOWSUP" show "$RUN" | grep '^progress')"
 matches "as in list" " 2/4 " "$("$FLOWSUP" list -n 1)"
 
+# ---- An attempt that failed, and the next one was not started ----
+begin --timeout 1h <<'Y'
+roles: {r: {provider: robot}}
+plan:
+  - {id: again, run: 'exit 3', retry: {attempts: 3, backoff: 1h}}
+  - {id: late, run: '. "$T/closed.sh"; exit 4', retry: {attempts: 3, backoff: 1h}}
+  - {id: after, needs: [again], run: 'true'}
+Y
+wait_until has_event NodeRetrying '"op":"again"'
+equal_soon "meanwhile it waits" waiting shown 'op["again"]["state"]'
+late late
+equal "nothing has failed" timed_out "$(run_status "$RUN")"
+equal "show calls cancelled what the events do" "cancelled cancelled pending 2" \
+	"$(shown 'op["again"]["state"] + " " + op["late"]["state"] + " " + op["after"]["state"]') $(events NodeCancelled)"
+matches "and says why" 'exit; its next attempt was not started' "$(shown 'op["late"]["why"]')"
+matches "it counts as nothing" "0 of 3 done, 0 saved" "$("$FLOWSUP" show "$RUN" | grep '^progress')"
+matches "as in list" " 0/3 " "$("$FLOWSUP" list -n 1)"
+matches "and at the end of a wait" "0 of 3 done" "$("$FLOWSUP" wait "$RUN" 2>&1)$("$FLOWSUP" watch "$RUN" 2>&1)"
+
+begin --timeout 1h <<'Y'
+roles: {r: {provider: robot}}
+planner: {assignee: r, instruction: '. "$T/closed.sh"; echo "no plan"; exit'}
+Y
+late planner
+equal "also a planner whose answer was not fed back any more" "timed_out cancelled" "$(run_status "$RUN") $(shown 'op["planner"]["state"]')"
+matches "which a resume asks again" "its next attempt was due" "$("$FLOWSUP" resume "$RUN" --dry-run)"
+
+begin <<'Y'
+plan: [{id: again, run: 'exit 3', retry: {attempts: 3, backoff: 1h}}]
+Y
+wait_until has_event NodeRetrying '"op":"again"'
+kill -KILL "$(run_fact "$RUN" worker_pid)"
+wait_until ended
+equal "a worker that dies meanwhile interrupts it" "interrupted" "$(shown 'op["again"]["state"]')"
+matches "and that is said" "exit; its next attempt was due when the worker ended" "$(shown 'op["again"]["why"]')"
+
 # ---- FLOWSUP_DEADLINE ----
 run_flow --timeout 1h <<'Y'
 reactive: all
