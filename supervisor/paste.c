@@ -41,6 +41,8 @@ paste_resume(struct buf *to, const char *home_option, const struct session *s)
 	paste_command(to, "resume", home_option, s->run_id, NULL);
 	if (has_failures(s))
 		buf_puts(to, " --retry-failed");
+	if (has_failures(s) && json_is_true(json_get(s->metadata, META_LOSES_ADDED)))
+		buf_puts(to, " --drop-respawned");
 }
 
 /* Length of the first word; blanks between quotes are part of one. */

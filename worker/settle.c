@@ -185,6 +185,7 @@ count_settled(struct worker *w, uint32_t i)
 		w->first_failed = i;
 	if (s == OP_FAILED && !replaced && w->flow->fail_fast)
 		admission_close(w, CLOSED_FAIL_FAST);
+	anew_settled(w, i);
 	link_progress(w);
 }
 
@@ -195,6 +196,7 @@ settle_tell(struct worker *w)
 	if (w->counts.failed > 0 && w->failures_told.value == NULL)
 		telling_set(w, &w->failures_told, json_bool(true));
 	telling_go(w, &w->failures_told, META_FAILURES);
+	anew_tell(w);
 }
 
 /* seconds < 0: nothing ran. */

@@ -264,6 +264,10 @@ struct worker {
 
 	struct telling failures_told; /* settle.c */
 
+	/* anew.c */
+	bool loses_added;
+	struct telling loses_told;
+
 	/* approval.c */
 	unsigned waiting;
 	struct telling waiting_told;
@@ -561,6 +565,12 @@ void settle_acks(struct worker *w);
 void settle_release(struct worker *w);
 /* In each turn: tells the database whether anything has failed. */
 void settle_tell(struct worker *w);
+
+/* ---- anew.c ---- */
+
+/* i has settled, and its state is counted. */
+void anew_settled(struct worker *w, uint32_t i);
+void anew_tell(struct worker *w);
 
 /* An operation without an attempt has come to its end (a foreach over a response). */
 void settle_plain(struct worker *w, uint32_t i, struct outcome *o);

@@ -125,6 +125,8 @@ int session_progress(struct store *s, const char *run_id, int64_t done, int64_t 
     struct err *e);
 /* Member of metadata: true from the first failure that a resume has to be told what to do about. */
 #define META_FAILURES "failures"
+/* true once a resume that runs failures again loses outcomes of operations that were added. */
+#define META_LOSES_ADDED "loses_added"
 /* Sets one member of metadata; with "waiting" comes a notice for each operation in it. Consumes value. */
 int session_metadata(struct store *s, const char *run_id, const char *name, struct json *value,
     struct err *e);

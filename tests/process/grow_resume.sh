@@ -143,9 +143,39 @@ wait_until ended
 equal "a parent fails after what it added has completed" "failed completed" "$(run_status "$RUN") $(spawned 's[0]["status"]')"
 check "running it again would lose an outcome: refused" bash -c "! '$FLOWSUP' resume '$RUN' --retry-failed >/dev/null 2>'$T/err'"
 check "the refusal names what, and the option" grep -q 'a.s1.*--drop-respawned' "$T/err"
+equal "the command that is suggested has it" "flowsup resume $RUN --retry-failed --drop-respawned" "$("$FLOWSUP" show "$RUN" | sed -n 's/^next *//p')"
 open_gate ok
 go_on --retry-failed --drop-respawned
 wait_until ended
 check "what is left out is said" grep -q 'a.s1: left out (completed)' "$T/resume.err"
 equal "numbers go on after the highest there ever was" "completed a.s2" "$(run_status "$RUN") $(spawned '" ".join(by)')"
+
+# What is suggested can be pasted: behind a failure, of a further try, and where nothing would be lost.
+suggested() { "$FLOWSUP" show "$RUN" | sed -n 's/^next *flowsup resume [^ ]* *//p'; }
+# shellcheck disable=SC2046 # words are meant
+takes_it() { "$FLOWSUP" resume "$RUN" --dry-run $(suggested) >"$T/dry" 2>&1; }
+run_flow <<'Y'
+reactive: all
+plan:
+  - {id: a, run: 'false'}
+  - {id: b, needs: [{op: a, on: failure}], run: 'flowsup emit spawn --run "echo x"'}
+Y
+equal "what handled a failure runs again" "--retry-failed --drop-respawned" "$(suggested)"
+check "that is taken" takes_it
+run_flow <<'Y'
+reactive: all
+roles: {low: {escalate_to: high}, high: {}}
+plan:
+  - {id: a, assignee: low, run: 'flowsup emit spawn --run "echo x" --independent; false'}
+  - {id: c, run: 'flowsup emit spawn --run "false"'}
+Y
+check "of a further try as well" takes_it
+run_flow <<'Y'
+reactive: all
+plan:
+  - {id: a, run: 'flowsup emit spawn --run "echo x"'}
+  - {id: b, run: 'false'}
+Y
+equal "elsewhere the option is not asked for" "--retry-failed" "$(suggested)"
+check "and not needed" takes_it
 plan
