@@ -90,6 +90,11 @@ int fs_read_private_file(int dirfd, const char *name, size_t max_bytes, struct b
  * directory. Nothing is left behind on error. ERR_CREATE/ERR_NOSPACE/ERR_IO.
  */
 int fs_create_file(int dirfd, const char *name, struct slice bytes, struct err *e);
+/*
+ * The same without the fsync, which is the caller's, of *out: of several files that are written first and
+ * fsynced then, the first fsync does most of what the others would have to do.
+ */
+int fs_begin_file(int dirfd, const char *name, struct slice bytes, int *out, struct err *e);
 /* Replaces name by bytes: random temporary name, fsync, rename, fsync of the directory. After a
  * crash the old or the new content, whole. ERR_CREATE, ERR_NOSPACE, ERR_IO: the old is in place;
  * ERR_UNCERTAIN: the new is, and may not survive a crash. Not for checkpoints, which pin identities. */

@@ -9,19 +9,47 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "flowsup/checkpoint.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/home.h"
 #include "launch.h"
 
-enum { NEW_NAME = sizeof(RUN_NEW_PREFIX) - 1 + RUN_ID_TEXT, UNMARKED_S = 60 };
+enum { NEW_NAME = sizeof(RUN_NEW_PREFIX) - 1 + RUN_ID_TEXT, UNMARKED_S = 60, FILES_MOST = 6 };
 static const char own_prefix[] = "FLOWSUP_";
 
-static const char *const directories[] = {RUN_OPS, RUN_CONTEXT, RUN_ARTIFACTS, CKPT_STAGING};
+/* A directory that is filled: its files, until they are fsynced. */
+struct filling {
+	int fd;
+	struct {
+		const char *name;
+		int fd;
+	} files[FILES_MOST];
+	size_t nfiles;
+};
 
 static int
-write_json(int fd, const char *name, const struct json *value, struct err *e)
+add_file(struct filling *f, const char *name, struct slice bytes, struct err *e)
+{
+	assert(f->nfiles < FILES_MOST);
+	if (fs_begin_file(f->fd, name, bytes, &f->files[f->nfiles].fd, e) != 0)
+		return -1;
+	f->files[f->nfiles++].name = name;
+	return 0;
+}
+
+static int
+sync_files(const struct filling *f, struct err *e)
+{
+	size_t i;
+
+	for (i = 0; i < f->nfiles; i++)
+		if (fsync(f->files[i].fd) != 0)
+			return err_sys(e, ERR_IO, errno, "%s: cannot sync", f->files[i].name);
+	return 0;
+}
+
+static int
+write_json(struct filling *f, const char *name, const struct json *value, struct err *e)
 {
 	struct buf text = {0};
 	int rc = -1;
@@ -29,19 +57,19 @@ write_json(int fd, const char *name, const struct json *value, struct err *e)
 	json_write(&text, value);
 	buf_putc(&text, '\n');
 	if (buf_ok(&text, e) == 0)
-		rc = fs_create_file(fd, name, buf_view(&text), e);
+		rc = add_file(f, name, buf_view(&text), e);
 	buf_clear(&text);
 	return rc;
 }
 
 static int
-write_launch(int fd, const struct launch *l, struct err *e)
+write_launch(struct filling *f, const struct launch *l, struct err *e)
 {
 	struct json *object = NULL;
 	int rc = launch_json(l, &object, e);
 
 	if (rc == 0)
-		rc = write_json(fd, RUN_LAUNCH, object, e);
+		rc = write_json(f, RUN_LAUNCH, object, e);
 	json_unref(object);
 	return rc;
 }
@@ -68,7 +96,8 @@ is_withheld(const struct json *names, const char *entry)
 }
 
 static int
-write_environ(int fd, char *const *environment, const struct json *withheld, struct err *e)
+write_environ(struct filling *f, char *const *environment, const struct json *withheld,
+    struct err *e)
 {
 	struct buf text = {0};
 	int rc = -1;
@@ -77,39 +106,39 @@ write_environ(int fd, char *const *environment, const struct json *withheld, str
 		if (is_inherited(*environment) && !is_withheld(withheld, *environment))
 			buf_add(&text, *environment, strlen(*environment) + 1);
 	if (buf_ok(&text, e) == 0)
-		rc = fs_create_file(fd, RUN_ENVIRON, buf_view(&text), e);
+		rc = add_file(f, RUN_ENVIRON, buf_view(&text), e);
 	buf_clear(&text);
 	return rc;
 }
 
 static int
-make_directories(int fd, struct err *e)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
-		if (mkdirat(fd, directories[i], 0700) != 0)
-			return err_sys(e, errno == ENOSPC || errno == EDQUOT ? ERR_NOSPACE : ERR_CREATE,
-			    errno, "create '%s'", directories[i]);
-	return 0;
-}
-
-static int
-fill(int fd, const struct launch *l, struct err *e)
+write_files(struct filling *f, const struct launch *l, struct err *e)
 {
 	const struct slice nothing = {"", 0};
 
-	if (make_directories(fd, e) != 0 || write_json(fd, RUN_FLOW, l->flow, e) != 0 ||
-	    write_launch(fd, l, e) != 0 || write_environ(fd, l->environment, l->withheld, e) != 0)
+	if (write_json(f, RUN_FLOW, l->flow, e) != 0 || write_launch(f, l, e) != 0 ||
+	    write_environ(f, l->environment, l->withheld, e) != 0)
 		return -1;
-	if (l->carry != NULL && write_json(fd, RUN_CARRY, l->carry, e) != 0)
+	if (l->carry != NULL && write_json(f, RUN_CARRY, l->carry, e) != 0)
 		return -1;
-	if (l->attempts.len > 0 && fs_create_file(fd, RUN_ATTEMPTS, l->attempts, e) != 0)
+	if (l->attempts.len > 0 && add_file(f, RUN_ATTEMPTS, l->attempts, e) != 0)
 		return -1;
 	/* The lock file is made here and never again: a second one would be a second lock. */
-	if (fs_create_file(fd, RUN_LOCK, nothing, e) != 0)
-		return -1;
-	return fs_sync_dir(&fs_real, "rundir.sync", fd, NULL, e);
+	return add_file(f, RUN_LOCK, nothing, e);
+}
+
+/* Whoever needs one of the directories makes it: most runs that wait in a queue need none. */
+static int
+fill(int fd, const struct launch *l, struct err *e)
+{
+	struct filling f = {.fd = fd};
+	int rc = write_files(&f, l, e);
+
+	if (rc == 0)
+		rc = sync_files(&f, e);
+	while (f.nfiles > 0)
+		fd_close(&f.files[--f.nfiles].fd);
+	return rc == 0 ? fs_sync_dir(&fs_real, "rundir.sync", fd, NULL, e) : -1;
 }
 
 static int

@@ -1,5 +1,6 @@
 /* Small files that belong to us: read, created, replaced. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -74,15 +75,10 @@ unlink_own(int dirfd, const char *name, int fd)
 		unlinkat(dirfd, name, 0);
 }
 
-/* The file's bytes are on the disk when this returns 0. fd stays open. */
 static int
-fill_file(int fd, struct slice bytes, struct err *e)
+sync_file(int fd, struct err *e)
 {
-	if (fs_write_all(&fs_real, "file.write", fd, bytes, e) != 0)
-		return -1;
-	if (fsync(fd) != 0)
-		return err_sys(e, ERR_IO, errno, "cannot sync");
-	return 0;
+	return fsync(fd) == 0 ? 0 : err_sys(e, ERR_IO, errno, "cannot sync");
 }
 
 static int
@@ -97,21 +93,48 @@ code_of_create(int sys)
 	return sys == ENOSPC || sys == EDQUOT ? ERR_NOSPACE : ERR_CREATE;
 }
 
-int
-fs_create_file(int dirfd, const char *name, struct slice bytes, struct err *e)
+/* Written, not yet synced. */
+static int
+create_file(int dirfd, const char *name, struct slice bytes, int *out, struct err *e)
 {
 	int fd = open_new(dirfd, name);
-	int result = -1;
 
 	if (fd < 0)
 		return err_sys(e, code_of_create(errno), errno, "cannot create %s", name);
-	result = fill_file(fd, bytes, e);
+	if (fs_write_all(&fs_real, "file.write", fd, bytes, e) != 0) {
+		err_wrap(e, "%s", name);
+		unlink_own(dirfd, name, fd);
+		fd_close(&fd);
+		return -1;
+	}
+	*out = fd;
+	return 0;
+}
+
+int
+fs_create_file(int dirfd, const char *name, struct slice bytes, struct err *e)
+{
+	int fd, result;
+
+	if (create_file(dirfd, name, bytes, &fd, e) != 0)
+		return -1;
+	result = sync_file(fd, e);
 	if (result != 0) {
 		err_wrap(e, "%s", name);
 		unlink_own(dirfd, name, fd);
 	}
 	fd_close(&fd);
 	return result;
+}
+
+int
+fs_begin_file(int dirfd, const char *name, struct slice bytes, int *out, struct err *e)
+{
+	if (create_file(dirfd, name, bytes, out, e) != 0)
+		return -1;
+	/* A beginning: what cannot be begun, or fails, fsync does and tells. */
+	(void)sync_file_range(*out, 0, 0, SYNC_FILE_RANGE_WRITE);
+	return 0;
 }
 
 /* An empty file under a random name, which goes to `name`. */
@@ -143,7 +166,7 @@ fs_replace_file(int dirfd, const char *name, struct slice bytes, struct err *e)
 
 	if (fd < 0)
 		return err_wrap(e, "%s", name);
-	if (fill_file(fd, bytes, e) != 0)
+	if (fs_write_all(&fs_real, "file.write", fd, bytes, e) != 0 || sync_file(fd, e) != 0)
 		goto out;
 	if (renameat(dirfd, temp, dirfd, name) != 0) {
 		err_sys(e, ERR_IO, errno, "cannot rename");

@@ -15,7 +15,7 @@ static const struct {
 	size_t bytes;
 } files[] = {{"flow.json", 60}, {"launch.json", 600}, {"environ", 1500}, {"worker.lock", 0}};
 
-static const char *const directories[] = {"ops", "context", "artifacts", "staging"};
+static const char *const directories[] = {"ops", "artifacts", "staging"};
 
 static void
 must(bool good, const char *what)
@@ -41,12 +41,22 @@ start_floor_remove(struct start_floor *f)
 }
 
 static int
-write_file(int dir, const char *name, size_t bytes)
+begin_file(int dir, const char *name, size_t bytes)
 {
 	static const char text[PAGE * PAGES_OF_START];
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
-	must(fd >= 0 && write(fd, text, bytes) == (ssize_t)bytes && fsync(fd) == 0, name);
+	must(fd >= 0 && write(fd, text, bytes) == (ssize_t)bytes, name);
+	sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	return fd;
+}
+
+static int
+write_file(int dir, const char *name, size_t bytes)
+{
+	int fd = begin_file(dir, name, bytes);
+
+	must(fsync(fd) == 0, name);
 	return fd;
 }
 
@@ -79,19 +89,19 @@ start_floor_fsync(struct start_floor *f, int tries)
 static int
 make_run(struct start_floor *f)
 {
+	enum { FILES = sizeof(files) / sizeof(files[0]) };
 	char name[64], making[80];
-	size_t i;
-	int dir;
+	int dir, fds[FILES], i;
 
 	snprintf(name, sizeof(name), "run%d", f->made++);
 	snprintf(making, sizeof(making), ".new-%s", name);
 	must(mkdirat(f->dir.fd, making, 0700) == 0, making);
 	dir = openat(f->dir.fd, making, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(dir >= 0, making);
-	for (i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
-		must(mkdirat(dir, directories[i], 0700) == 0, directories[i]);
-	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		close(write_file(dir, files[i].name, files[i].bytes));
+	for (i = 0; i < FILES; i++)
+		fds[i] = begin_file(dir, files[i].name, files[i].bytes);
+	for (i = 0; i < FILES; i++)
+		must(fsync(fds[i]) == 0 && close(fds[i]) == 0, files[i].name);
 	must(fsync(dir) == 0 && renameat(f->dir.fd, making, f->dir.fd, name) == 0 && fsync(f->dir.fd) == 0, name);
 	/* The database: its log, and the directory that a new connection makes sure of. */
 	commit(f, PAGES_OF_START);
@@ -127,8 +137,11 @@ start_floor_exec(struct start_floor *f, struct stamps *s)
 	char *operation[] = {s->program, s->path, NULL};
 	double from = seconds_of(CLOCK_MONOTONIC);
 	int dir = make_run(f);
+	size_t i;
 
 	commit(f, PAGES_OF_MOVE); /* queued -> starting */
+	for (i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+		must(mkdirat(dir, directories[i], 0700) == 0, directories[i]);
 	publish(dir, "checkpoint.json.journal");
 	publish(dir, "checkpoint.json");
 	close(dir);

@@ -123,22 +123,18 @@ static void
 test_rundir__holds_what_a_worker_needs(void **state)
 {
 	static const char *const files[] = {RUN_FLOW, RUN_LAUNCH, RUN_ENVIRON, RUN_LOCK};
-	static const char *const dirs[] = {RUN_OPS, RUN_CONTEXT, RUN_ARTIFACTS, CKPT_STAGING};
 	struct fixture *f = *state;
 	struct launch_read l;
 	struct err e = {0};
 	size_t i;
 	int fd;
 
-
 	assert_works(create(f, &e), e);
 	fd = rundir_open(&f->home, f->run_id, &e);
 	assert_true(fd >= 0);
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		expect_mode(fd, files[i], 0600);
-	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
-		expect_mode(fd, dirs[i], 0700);
-	assert_int_equal(count_entries(fd), 8);
+	assert_int_equal(count_entries(fd), 4);
 	assert_int_equal(count_entries(f->home.runs_fd), 1);
 
 	assert_works(launch_read(fd, &l, &e), e);

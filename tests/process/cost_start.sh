@@ -1,0 +1,29 @@
+# shellcheck shell=bash
+# What a start costs a disk until the command returns: the files and directories that are made, and how
+# often it waits for the disk.
+. "$(dirname "$0")/lib.sh"
+
+if ! strace -o /dev/null true 2>/dev/null; then
+	skip "system calls are counted: strace does not work here"
+	plan
+fi
+
+calls=openat,mkdirat,renameat,renameat2,sync_file_range,fsync,fdatasync,execve,sendmsg
+made() { grep -cE '(mkdirat\(|openat\(.*O_EXCL).* = [0-9]+$' "$1"; }
+syncs() { grep -cE '(fsync|fdatasync)\(.* = 0$' "$1"; }
+
+"$FLOWSUP" start --wait -- true 2>/dev/null >&2 # the database and its log are there
+strace -f -e "trace=$calls" -o "$T/client" "$FLOWSUP" start -- true >"$T/id" 2>/dev/null
+run=$(cat "$T/id")
+equal "the run completes" completed "$("$FLOWSUP" wait "$run" >/dev/null 2>&1; run_status "$run")"
+note "the command: $(made "$T/client") files and directories, $(syncs "$T/client") syncs"
+check "a start makes no more files than it must" [ "$(made "$T/client")" -le 6 ]
+check "and waits for the disk no more often" [ "$(syncs "$T/client")" -le 8 ]
+# Every file is written before the first wait: that one does most of the work of all.
+first=$(grep -nE '(fsync|fdatasync)\(' "$T/client" | head -n 1 | cut -d: -f1)
+equal "no file is made after the first wait" 0 \
+	"$(tail -n "+$first" "$T/client" | grep -cE 'O_EXCL.* = [0-9]+$')"
+# Before the run has its name it is whole, and synced; the name is synced before it is told.
+named=$(grep -n 'renameat2(' "$T/client" | head -n 1 | cut -d: -f1)
+equal "files and directory are synced before the run has its name" 5 "$(head -n "$named" "$T/client" | grep -cE 'fsync\(')"
+plan
