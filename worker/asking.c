@@ -172,6 +172,11 @@ accept(struct attempt_run *a, const struct wish *wish, const struct json *reques
 			return -1;
 		return err_set(e, ERR_REFUSED, "it was asked for by emit already");
 	}
+	/* Work that is equal may be wanted twice; another try by the same role would only be the same again. */
+	if (wish->retry && count_of(asked->accepted, digest) > 0) {
+		*why = WISH_DUPLICATE;
+		return err_set(e, ERR_REFUSED, "this attempt has asked for another try by %s already", wish->role->name);
+	}
 	key_of(asked, wish, digest, &key);
 	rc = buf_ok(&key, e);
 	if (rc == 0)

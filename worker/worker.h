@@ -566,12 +566,6 @@ void settle_release(struct worker *w);
 /* In each turn: tells the database whether anything has failed. */
 void settle_tell(struct worker *w);
 
-/* ---- anew.c ---- */
-
-/* i has settled, and its state is counted. */
-void anew_settled(struct worker *w, uint32_t i);
-void anew_tell(struct worker *w);
-
 /* An operation without an attempt has come to its end (a foreach over a response). */
 void settle_plain(struct worker *w, uint32_t i, struct outcome *o);
 /* Admits the entry of an operation that was added; borrows it. */
@@ -701,5 +695,11 @@ void events_then(struct worker *w, struct io_job *job);
 
 /* report.c */
 int report_main(const char *home, const char *run_id);
+
+/* ---- anew.c ---- */
+
+/* i has settled, and its state is counted. */
+void anew_settled(struct worker *w, uint32_t i);
+void anew_tell(struct worker *w);
 
 #endif

@@ -97,5 +97,15 @@ Y
 wait_until ended
 equal "a second request follows the first try" "True True" "$(spawned '(by["work.s1"]["parent_id"] == node["work"], s[1]["parent_id"] == by["work.s1"]["node_id"] and s[1]["escalated_from"] == node["work"])' | tr -d '(,)')"
 equal "and is the last" boss "$(output after)"
+begin <<Y
+reactive: all
+$ROLES
+plan:
+  - {id: work, assignee: junior, instruction: 'test \$WHO = junior || exit 0; flowsup emit escalate; flowsup emit escalate --reason twice; flowsup emit escalate --to senior; echo \$? \$WHO'}
+Y
+wait_until ended
+equal "a second one for the same role is a duplicate" "completed 1 {'duplicate': 2} 4" \
+	"$(run_status "$RUN") $(spawned 'len(s)') $(shown 'd["growth"]["rejected"]') $(output work | cut -d' ' -f1)"
+matches "and says so" 'escalate: duplicate: this attempt has asked for another try by senior already' "$(errors work)"
 [ "$FAILED" = 0 ] || "$FLOWSUP" show "$RUN" | sed 's/^/# /'
 plan
