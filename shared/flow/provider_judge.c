@@ -59,17 +59,35 @@ judge(const struct provider_reading *r, const struct provider_end *end, bool any
 
 /* ---- Texts ---- */
 
+/* What is no cause of a failure: what a command advises, and what `flowsup emit` says of success. */
+static bool
+is_chatter(struct slice line)
+{
+	static const char *const starts[] = {"hint: ", "flowsup: spawn accepted: ", "flowsup: escalate accepted: "};
+	size_t i;
+
+	for (i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (line.len >= strlen(starts[i]) && memcmp(line.data, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return false;
+}
+
 /* The last line that says something, for a message. */
 static struct slice
 last_line(const char *text)
 {
 	size_t end = strlen(text), from;
+	struct slice line;
 
-	while (end > 0 && strchr(" \t\r\n", text[end - 1]) != NULL)
-		end--;
-	for (from = end; from > 0 && text[from - 1] != '\n'; from--)
-		;
-	return (struct slice){text + from, end - from};
+	do {
+		while (end > 0 && strchr(" \t\r\n", text[end - 1]) != NULL)
+			end--;
+		for (from = end; from > 0 && text[from - 1] != '\n'; from--)
+			;
+		line = (struct slice){text + from, end - from};
+		end = from;
+	} while (is_chatter(line));
+	return line;
 }
 
 static struct slice

@@ -186,4 +186,18 @@ reactive: all
 plan: [{id: a, retry: {attempts: 2, backoff: 10ms}, run: 'flowsup emit spawn --run "echo x" && flowsup emit spawn --run "echo k" --key k && test $FLOWSUP_ATTEMPT = 2'}]
 Y
 equal "an attempt that asks again gets what there is" "completed 2" "$(run_status "$RUN") $(spawned 'len(s)')"
+
+# ---- What emit says is no cause of a failure ----
+run_flow <<'Y'
+reactive: all
+roles: {r: {provider: robot}}
+plan:
+  - {id: silent, assignee: r, instruction: 'flowsup emit spawn --instruction true; exit 3'}
+  - {id: says, assignee: r, instruction: 'echo that is why >&2; flowsup emit spawn --instruction true; echo "hint: flowsup help" >&2; exit 3'}
+  - {id: refused, assignee: r, instruction: 'flowsup emit spawn --run true || exit 3'}
+Y
+cause() { grep -F '"event":"NodeFailed"' "$(run_dir)/events.jsonl" | grep -F "\"op\":\"$1\"" | sed 's/.*"message":"\([^"]*\)".*/\1/'; }
+equal "that it was accepted is none" "exit status 3" "$(cause silent)"
+equal "what was said before is" "exit status 3: that is why" "$(cause says)"
+matches "a rejection is, and not the hint below it" "^exit status 3: flowsup: spawn: builder_error: " "$(cause refused)"
 plan
