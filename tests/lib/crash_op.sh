@@ -5,10 +5,29 @@ echo "$FLOWSUP_OP_ID" >>"$RUNLOG"
 echo "$FLOWSUP_OP_ID $FLOWSUP_IDEMPOTENCY_KEY" >>"$RUNLOG.keys"
 trap 'echo "end $FLOWSUP_OP_ID" >>"$RUNLOG"' EXIT
 nap() { sleep "$1"; }
-seen() { # what the operations before it have answered
-	env | sed -n 's/^FLOWSUP_DEP_\([^=]*\)=/\1 /p' | sort | while read -r name file; do
-		echo "$name $(sed 's/"file":"[^"]*"//' "$file" | cksum)"
-	done
+seen() { # what the operations before it have answered: a line each with its name and a sum of the text
+	LC_ALL=C awk 'BEGIN {
+		for (i = 1; i < 256; i++)
+			code[sprintf("%c", i)] = i
+		for (name in ENVIRON)
+			if (name ~ /^FLOWSUP_DEP_/) {
+				for (i = n++; i > 0 && sorted[i - 1] > name; i--)
+					sorted[i] = sorted[i - 1]
+				sorted[i] = name
+			}
+		for (i = 0; i < n; i++) {
+			sum = lines = 0
+			while ((getline line <ENVIRON[sorted[i]]) > 0) {
+				lines++
+				gsub(/"file":"[^"]*"/, "", line)
+				for (k = 1; k <= length(line); k++)
+					sum = (sum * 31 + code[substr(line, k, 1)]) % 4294967296
+				sum = (sum * 31 + 10) % 4294967296
+			}
+			close(ENVIRON[sorted[i]])
+			print substr(sorted[i], 13), sum, lines
+		}
+	}'
 }
 answer() { echo "$FLOWSUP_OP_ID ${WHO-}"; seen; }
 answer_json() { printf '{"seen": "%s", %s}\n' "$(seen | cksum)" "$1"; }
