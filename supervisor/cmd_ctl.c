@@ -12,7 +12,11 @@
 #include "target.h"
 #include "view.h"
 
-enum { LOOK_MS = 50 };
+/*
+ * A live worker answers in milliseconds, and within 2 s where nothing woke it: so long its verdict is waited
+ * for where nobody said --wait. The looks for it begin close together.
+ */
+enum { VERDICT_MS = 2500, LOOK_FIRST_MS = 2, LOOK_MS = 50 };
 #define NOT_WAITING "rejected:not-waiting" /* a verdict that nothing waits for */
 
 /* ---- Sending one ---- */
@@ -71,8 +75,6 @@ tell_outcome(struct cli *c, const char *id, struct standing *at, struct err *e)
 {
 	const char *result = render_member(at->control, "result");
 
-	if (c->json)
-		out_json(c->out, json_ref(at->control));
 	if (at->open)
 		return err_set(e, ERR_RUNNING, "control %.8s: %s; nothing more is known in that time", id,
 		    at->state);
@@ -88,26 +90,105 @@ tell_outcome(struct cli *c, const char *id, struct standing *at, struct err *e)
 		    ? err_hint(e, "flowsup waiting   # what waits now, and the commands that answer") : -1;
 	}
 	if (!c->json)
-		cli_note("control %.8s: %s", id, result);
+		cli_note("%s for run %s: %s", render_member(at->control, "verb"),
+		    render_member(at->control, "run"), result);
 	return 0;
 }
 
-/* until: 0: without end. */
+/* Why a control is not carried out at once; NULL when a live worker does that. */
+static const char *
+why_later(const struct session *s, const char *verb)
+{
+	if (s->status == STATUS_QUEUED)
+		return "it takes effect when the run is started";
+	if (status_is_terminal(s->status))
+		return "it waits for the run that resumes this one";
+	if (strcmp(s->kind, "agent") == 0 && strcmp(verb, "message") == 0)
+		return "its agent gets it with its next turn";
+	return NULL;
+}
+
+/*
+ * Returns when it has come to something, or at `until` (0: without end); where `live` says that verb also as
+ * soon as no live worker will do it at once. *at owns its row.
+ */
+static int
+wait_for_it(struct target *t, const char *id, int64_t until, const char *live, struct standing *at,
+    struct err *e)
+{
+	int look_ms = LOOK_FIRST_MS;
+
+	for (;; look_ms = look_ms < LOOK_MS / 2 ? look_ms * 2 : LOOK_MS) {
+		if (look_at(t, id, at, e) != 0)
+			return -1;
+		if (!at->open || (until != 0 && clock_monotonic_ns() >= until) ||
+		    (live != NULL && why_later(&t->session, live) != NULL))
+			return 0;
+		json_unref(at->control);
+		at->control = NULL;
+		usleep((useconds_t)look_ms * 1000);
+	}
+}
+
 static int
 follow_control(struct cli *c, struct target *t, const char *id, int64_t until, struct err *e)
 {
 	struct standing at = {0};
-	int r;
+	int r = wait_for_it(t, id, until, NULL, &at, e);
 
-	for (;;) {
-		if (look_at(t, id, &at, e) != 0)
-			return -1;
-		if (!at.open || (until != 0 && clock_monotonic_ns() >= until))
-			break;
-		json_unref(at.control);
-		usleep(LOOK_MS * 1000);
-	}
-	r = tell_outcome(c, id, &at, e);
+	if (r == 0 && c->json)
+		out_json(c->out, json_ref(at.control));
+	if (r == 0)
+		r = tell_outcome(c, id, &at, e);
+	json_unref(at.control);
+	return r;
+}
+
+/* Accepted, and nothing more is known yet. */
+static void
+tell_accepted(const struct target *t, const char *verb)
+{
+	const char *why = why_later(&t->session, verb);
+
+	cli_note("%s queued for run %s: %s", verb, t->session.run_id,
+	    why != NULL ? why : "its worker has not answered yet");
+	cli_hint("flowsup ctl status %s", t->session.run_id);
+}
+
+static void
+show_sent(struct cli *c, const struct target *t, const char *id, const struct standing *at)
+{
+	struct json *o = json_object();
+	const struct json *result = at->control != NULL ? json_get(at->control, "result") : NULL;
+
+	o = json_set(o, "id", json_cstr(id));
+	o = json_set(o, "run", json_cstr(t->session.run_id));
+	o = json_set(o, "state", json_cstr(at->control != NULL ? at->state : "queued"));
+	o = json_set(o, "result", result != NULL ? json_ref(result) : json_null());
+	out_json(c->out, o);
+}
+
+/*
+ * The row stands, whatever comes of the looks for its outcome: a failure to read it changes no status.
+ */
+static int
+tell_verdict(struct cli *c, struct target *t, const char *verb, const char *id, struct err *e)
+{
+	int64_t until = clock_monotonic_ns() + VERDICT_MS * NS_PER_MS;
+	struct standing at = {0};
+	struct err unread = {0};
+	int r = 0;
+
+	store_set_busy(t->store, VERDICT_MS);
+	if (wait_for_it(t, id, until, verb, &at, &unread) != 0)
+		at = (struct standing){.open = true};
+	store_set_busy(t->store, STORE_BUSY_MS);
+	if (c->json)
+		show_sent(c, t, id, &at);
+	else if (at.open)
+		tell_accepted(t, verb);
+	if (!at.open)
+		r = tell_outcome(c, id, &at, e);
 	json_unref(at.control);
 	return r;
 }
@@ -139,13 +220,15 @@ ctl_send(struct cli *c, struct target *t, const char *verb, struct json *payload
 		return -1;
 	/* The row is the request. The message only makes it fast, so that its failure changes nothing. */
 	(void)client_poke(&t->home, t->session.run_id, &poked);
+	if (!cli_flag(c, "wait"))
+		return tell_verdict(c, t, verb, id, e);
 	if (c->json)
 		out_json(c->out, json_set(json_set(json_object(), "id", json_cstr(id)), "run",
 		    json_cstr(t->session.run_id)));
 	else
 		cli_note("%s queued for run %s", verb, t->session.run_id);
 	out_flush(c->out);
-	return cli_flag(c, "wait") ? follow_control(c, t, id, until, e) : 0;
+	return follow_control(c, t, id, until, e);
 }
 
 static int

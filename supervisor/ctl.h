@@ -12,9 +12,10 @@
 	    .help = "follow it: exit 0 applied, 4 rejected, 3 not yet"}
 
 /*
- * Queues a control for t's run, wakes its worker, says so, and with the command's option --wait
- * (a duration that may lack) follows it. Consumes payload. Exit status, or -1 with *e: ERR_REFUSED
- * when the run does not take it.
+ * Queues a control for t's run, wakes its worker and tells its verdict, if it comes soon; with the command's
+ * option --wait (a duration that may lack) follows it. Consumes payload. Exit status, or -1 with *e:
+ * ERR_REFUSED when the run or its worker does not take it, ERR_RUNNING when no outcome is known in the time of
+ * --wait; without that what is accepted alone is a success.
  */
 int ctl_send(struct cli *c, struct target *t, const char *verb, struct json *payload,
     struct err *e);

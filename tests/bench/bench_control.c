@@ -1,7 +1,7 @@
 /*
- * control.latency: from the return of `flowsup pause` to the closed gate, with the wake-up through
- * the supervisor; and with the supervisor killed, from the durable row to the closed gate, which the
- * worker then finds by its tick. The gate's instant is that of the row's stamp, which comes after it.
+ * control.latency: from the row of `flowsup pause` to the closed gate, with the wake-up through the
+ * supervisor (the command returns when it has the verdict); and the same with the supervisor killed,
+ * where the worker finds the row by its tick. The gate's instant is that of the row's stamp, which comes after it.
  *
  *	bench_control [TRIES [TRIES WITHOUT SUPERVISOR]]	(100, 20)
  */
@@ -38,33 +38,33 @@ end(struct bench_home *b)
 
 /* ---- Times ---- */
 
-static double
-wall(void)
-{
-	return (double)clock_wall_ns() / (double)NS_PER_S;
-}
+struct taken {
+	double created_at, applied_at;
+};
 
 static int
 keep_last(void *arg, const struct control *c)
 {
-	*(double *)arg = c->applied_at;
+	struct taken *to = arg;
+
+	*to = (struct taken){c->created_at, c->applied_at};
 	return 0;
 }
 
-/* When the newest control was applied. */
+/* From the row to the stamp of the newest control, once it has one. */
 static double
-applied_at(struct bench_home *b)
+taken_ms(struct bench_home *b)
 {
+	struct taken last = {0};
 	struct err e = {0};
-	double at = 0;
 
-	while (at == 0) {
-		if (control_list(b->store, b->run_id, false, keep_last, &at, &e) != 0)
+	while (last.applied_at == 0) {
+		if (control_list(b->store, b->run_id, false, keep_last, &last, &e) != 0)
 			give_up("list", e.msg);
-		if (at == 0)
+		if (last.applied_at == 0)
 			usleep(BENCH_POLL_US);
 	}
-	return at;
+	return 1e3 * (last.applied_at - last.created_at);
 }
 
 /* What one commit of the database takes here. */
@@ -87,15 +87,14 @@ with_supervisor(struct bench_home *b, int tries)
 	char *pause[] = {(char[]){"flowsup"}, (char[]){"pause"}, b->run_id, NULL};
 	char *resume[] = {(char[]){"flowsup"}, (char[]){"ctl"}, (char[]){"resume"}, b->run_id,
 	    (char[]){"--wait"}, NULL};
-	double commit = commit_ms(b, tries), median, from;
+	double commit = commit_ms(b, tries), median;
 	struct samples samples = {0};
 	char beside[96];
 	int i;
 
 	for (i = 0; i < tries; i++) {
 		bench_flowsup(b, pause, NULL);
-		from = wall();
-		sample_add(&samples, 1e3 * (applied_at(b) - from));
+		sample_add(&samples, taken_ms(b));
 		bench_flowsup(b, resume, NULL);
 	}
 	median = sample_percentile(&samples, 50);
@@ -126,17 +125,16 @@ without_supervisor(struct bench_home *b, int tries)
 	struct samples samples = {0};
 	char id[UUID_TEXT];
 	struct err e = {0};
-	double from, at;
+	double ms;
 	int i;
 
 	kill_supervisor(b);
 	for (i = 0; i < 2 * tries; i++) {
 		if (control_insert(b->store, b->run_id, i % 2 ? "resume" : "pause", NULL, id, &e) != 0)
 			give_up("insert", e.msg);
-		from = wall();
-		at = applied_at(b);
+		ms = taken_ms(b);
 		if (i % 2 == 0)
-			sample_add(&samples, 1e3 * (at - from));
+			sample_add(&samples, ms);
 		/* The next one at another point between two ticks. */
 		usleep((useconds_t)(i * 137000 % 2000000));
 	}

@@ -87,7 +87,10 @@ print(won)
 P
 /usr/bin/python3 "$T/rival.py" "$FLOWSUP_HOME/state.db" "$T/enough" >"$T/won" &
 rival_pid=$!
-for n in $(seq 60); do queue msg "$id" "race $n." >/dev/null; done
+# Of what the rival has claimed no command learns more.
+pids=()
+for n in $(seq 60); do queue msg "$id" "race $n." >/dev/null & pids+=($!); done
+for pid in "${pids[@]}"; do wait "$pid"; done
 all_taken() { ! "$FLOWSUP" ctl status "$id" --json | grep -q '"state":"queued"'; }
 check "each has one consumer" wait_until all_taken
 : >"$T/enough"

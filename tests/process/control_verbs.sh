@@ -80,6 +80,29 @@ check "an edge on failure reacts" wait_until has_event "$id" NodeCompleted mourn
 equal "it never started" 0 "$(grep -c '"op":"refused","attempt"' "$FLOWSUP_HOME/runs/$id/attempts.log")"
 check "nothing waits any more" wait_until eval '[ -z "$("$FLOWSUP" waiting --json)" ]'
 
+# ---- Without --wait: the verdict, where it comes soon ----
+while IFS='|' read -r status text words; do
+	# shellcheck disable=SC2086  # the words of a command
+	refused "its exit status is the verdict: ${words/$id/RUN}" "$status" "$text" "$FLOWSUP" $words
+done <<C
+0|message for run $id: applied|msg $id third --to second
+0|pause for run $id: applied|pause $id
+0|resume for run $id: applied|ctl resume $id
+4|rejected:no-pending-ops: a has started|msg $id x --to a
+4|rejected:not-waiting: a has no gate|approve $id a
+4|rejected:not-waiting: gated has its verdict already|deny $id gated
+C
+"$FLOWSUP" approve "$id" a --json >"$T/out" 2>"$T/err"
+equal "of which --json has one object" "4 1 1 1" "$? $(wc -l <"$T/out") $(grep -c '"error":"RefusedError"' "$T/err") \
+$(grep -cE "^\{\"id\":\"[0-9a-f]{32}\",\"run\":\"$id\",\"state\":\"rejected\",\"result\":\"rejected:not-waiting" "$T/out")"
+stop_still "$(worker_pid "$id")"
+refused "of a worker that does not answer it is accepted alone" 0 "pause queued for run $id: its worker has not" \
+	timeout 30 "$FLOWSUP" pause "$id"
+matches "with the command that tells more" "hint: flowsup ctl status $id" "$(cat "$T/err")"
+matches "which --json says too" '"state":"queued","result":null\}$' "$("$FLOWSUP" ctl resume "$id" --json)"
+kill -CONT "$(worker_pid "$id")"
+"$FLOWSUP" ctl resume "$id" --wait=30s 2>/dev/null
+
 # ---- --wait ----
 "$FLOWSUP" pause "$id" --wait 2>/dev/null
 equal "--wait: applied" 0 $?
@@ -287,7 +310,7 @@ gone_by=$("$FLOWSUP" start --queue narrow "$T/queued.yaml")
 check "it waits for its slot" wait_until eval '"$FLOWSUP" show "$q" --json | grep -q "\"reason\":\"run.queued.slot\""'
 while read -r words; do
 	# shellcheck disable=SC2086  # the words of a command
-	check "queued for it: $words" "$FLOWSUP" $words
+	refused "queued for it: $words" 0 "queued for run .*: it takes effect when the run is started" "$FLOWSUP" $words
 done <<C
 msg $q before-it-began
 pause $q
@@ -382,14 +405,12 @@ plan: [{id: a, run: '"$FLOWSUP" emit spawn --run true && : >"$T/asked"; until te
 Y
 )
 check "an operation is added" wait_until test -e "$T/asked"
-"$FLOWSUP" msg "$id" x --to a.s1 2>/dev/null
-equal "it is known" 0 $?
+refused "it is known, and its worker has the word" 4 "rejected:no-pending-ops: a.s1 " "$FLOWSUP" msg "$id" x --to a.s1
 refused "another one is not" 2 "hint: flowsup approve $id a.s1$" "$FLOWSUP" approve "$id" a.s2
 equal "logs knows it before it starts" "0 flowsup: operation \"a.s1\" has not started" \
 	"$(out=$("$FLOWSUP" logs "$id" a.s1 2>&1); echo "$? $out")"
 mv "$FLOWSUP_HOME/runs/$id/flow.json" "$T/flow.json"
-"$FLOWSUP" msg "$id" x --to nobody 2>/dev/null
-equal "without the document it is queued" 0 $?
+refused "without the document it is queued, and its worker has the word" 4 "rejected:no-pending-ops" "$FLOWSUP" msg "$id" x --to nobody
 mv "$T/flow.json" "$FLOWSUP_HOME/runs/$id/flow.json"
 : >"$T/go3"
 check "the run ends" "$FLOWSUP" wait "$id"
