@@ -90,8 +90,11 @@ proc_visit(pid_t pid, proc_belongs *test, const void *arg, proc_each *each, void
 	return visited;
 }
 
+/* `likely`, or NULL, is asked before a line is read: that costs more than to be refused another file of the
+ * process, as most of them do. */
 static int
-walk(proc_belongs *test, const void *arg, proc_each *each, void *each_arg, struct err *e)
+walk(bool (*likely)(pid_t pid, const void *arg), proc_belongs *test, const void *arg, proc_each *each,
+    void *each_arg, struct err *e)
 {
 	DIR *dir = proc_open_dir(e);
 	bool end = false;
@@ -101,7 +104,8 @@ walk(proc_belongs *test, const void *arg, proc_each *each, void *each_arg, struc
 	if (dir == NULL)
 		return -1;
 	while ((pid = proc_next_pid(dir)) > 0 && !end)
-		count += proc_visit(pid, test, arg, each, each_arg, &end);
+		if (likely == NULL || likely(pid, arg))
+			count += proc_visit(pid, test, arg, each, each_arg, &end);
 	if (pid < 0)
 		count = err_sys(e, ERR_IO, errno, "/proc");
 	closedir(dir);
@@ -141,7 +145,7 @@ is_in_group(const void *arg, const struct proc_stat *st)
 int
 proc_each_in_group(pid_t group, proc_each *each, void *arg, struct err *e)
 {
-	return walk(is_in_group, &group, each, arg, e);
+	return walk(NULL, is_in_group, &group, each, arg, e);
 }
 
 /* ---- By marks in the environment ---- */
@@ -233,6 +237,12 @@ is_marked(const void *arg, const struct proc_stat *st)
 	return proc_environ_has(st->pid, arg);
 }
 
+static bool
+has_marks(pid_t pid, const void *arg)
+{
+	return proc_environ_has(pid, arg);
+}
+
 static int
 check_marks(const struct proc_marks *marks, struct err *e)
 {
@@ -256,7 +266,7 @@ proc_each_marked(const char *const *marks, unsigned nmarks, proc_each *each, voi
 
 	if (check_marks(&wanted, e) != 0)
 		return -1;
-	return walk(is_marked, &wanted, each, arg, e);
+	return walk(has_marks, is_marked, &wanted, each, arg, e);
 }
 
 /* ---- By command line ---- */
@@ -382,7 +392,7 @@ proc_each_command(const char *const *words, proc_each *each, void *arg, struct e
 		buf_add(&c.wanted, *words, strlen(*words) + 1);
 	if (buf_ok(&c.wanted, e) == 0) {
 		c.seen = malloc(c.wanted.len + 1);
-		count = c.seen != NULL ? walk(is_called, &c, each, arg, e) : err_nomem(e);
+		count = c.seen != NULL ? walk(NULL, is_called, &c, each, arg, e) : err_nomem(e);
 	}
 	free(c.seen);
 	buf_clear(&c.wanted);

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What a start costs a disk until the command returns: the files and directories that are made, and how
-# often it waits for the disk.
+# What a start costs, in files and directories that are made, and in waiting for the disk, until the
+# command returns; and what its run costs then.
 . "$(dirname "$0")/lib.sh"
 
 if ! strace -o /dev/null true 2>/dev/null; then
@@ -26,4 +26,21 @@ equal "no file is made after the first wait" 0 \
 # Before the run has its name it is whole, and synced; the name is synced before it is told.
 named=$(grep -n 'renameat2(' "$T/client" | head -n 1 | cut -d: -f1)
 equal "files and directory are synced before the run has its name" 5 "$(head -n "$named" "$T/client" | grep -cE 'fsync\(')"
+
+# ---- The run ----
+
+export FLOWSUP_HOME=$T/traced
+strace -f -e "trace=$calls" -o "$T/all" "$FLOWSUP" supervisor --foreground 2>/dev/null &
+tracer=$!
+wait_until supervisor_answers
+"$FLOWSUP" start --wait -- true 2>/dev/null >&2
+"$FLOWSUP" start --wait -- true 2>/dev/null >&2 # by then everything has been made that is made once
+"$FLOWSUP" supervisor stop >/dev/null 2>&1
+wait "$tracer"
+worker=$(grep -F 'execve("'"$WORKER"'", ["flowsup-worker", "--home"' "$T/all" | grep -F -- '"--run"' | tail -n 1 | cut -d' ' -f1)
+awk -v worker="$worker" '$1 == worker && /execve\(/ { found = 1 } found' "$T/all" >"$T/worker"
+# Most processes are somebody else's, and that is found out by being refused one file of each.
+looks=$(grep -cE 'openat\(.*"/proc/[0-9]+/stat"' "$T/worker")
+note "the run: the lines of $looks processes are read"
+check "whose processes are left is asked of few" [ "$looks" -le 12 ]
 plan
