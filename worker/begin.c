@@ -486,8 +486,10 @@ worker_begin(struct worker *w, const char *home, const char *run_id, struct err 
 		return -1;
 	read_options(w);
 	set_slots(w);
-	if (agents_init(w, e) != 0 || turns_init(w, e) != 0 || flow_context_begin(w, e) != 0 || open_writer(w, e) != 0 ||
-	    io_open(&w->home, w->run_fd, w->ops_fd, w->run_id, &w->io, e) != 0 ||
+	if (agents_init(w, e) != 0 || turns_init(w, e) != 0 || flow_context_begin(w, e) != 0)
+		return -1;
+	/* The thread opens the database while the first checkpoint is published here. */
+	if (io_open(&w->home, w->run_fd, w->ops_fd, w->run_id, &w->io, e) != 0 || open_writer(w, e) != 0 ||
 	    proc_set_subreaper(e) != 0 || watch_all(w, e) != 0 || link_begin(w, e) != 0)
 		return -1;
 	control_first(w);

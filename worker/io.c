@@ -197,7 +197,11 @@ thread_main(void *arg)
 {
 	struct io *io = arg;
 	struct io_job *job;
+	struct store *store;
+	struct err ignored = {0};
 
+	/* Before the first job wants it. What keeps it closed that job finds too, and tells. */
+	(void)io_store(&io->context, &store, &ignored);
 	pthread_mutex_lock(&io->lock);
 	for (;;) {
 		if (logs_are_due(io))

@@ -23,7 +23,7 @@ struct io_context {
 	const struct home *home;
 	int run_fd, ops_fd;
 	const char *run_id;
-	struct store *store; /* NULL until a job opened it by io_store() */
+	struct store *store; /* NULL unless it is open: by io_store() */
 };
 
 struct io_job;
@@ -45,7 +45,8 @@ struct io_job {
 enum io_log { IO_LOG_EVENTS, IO_LOG_ATTEMPTS, IO_LOGS };
 
 struct io;
-/* Borrows home and the descriptors. Opens events.jsonl and attempts.log for appending. */
+/* Borrows home and the descriptors. Opens events.jsonl and attempts.log for appending; the thread begins
+ * to open the database, which takes a while, and is needed by the first job at the latest. */
 int io_open(const struct home *home, int run_fd, int ops_fd, const char *run_id, struct io **out,
     struct err *e);
 /* Never waits. Consumes the job. */

@@ -43,4 +43,8 @@ awk -v worker="$worker" '$1 == worker && /execve\(/ { found = 1 } found' "$T/all
 looks=$(grep -cE 'openat\(.*"/proc/[0-9]+/stat"' "$T/worker")
 note "the run: the lines of $looks processes are read"
 check "whose processes are left is asked of few" [ "$looks" -le 12 ]
+# The thread that opens the database, which takes as long as the checkpoint, is there before that is published.
+line() { grep -nE "$1" "$T/worker" | head -n 1 | cut -d: -f1; }
+check "the database is opened while the checkpoint is published" \
+	[ "$(line 'openat.*"events\.jsonl"')" -lt "$(line 'renameat2.*"checkpoint\.json"')" ]
 plan

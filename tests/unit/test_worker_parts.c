@@ -393,12 +393,14 @@ test_io__a_job_may_come_after_the_lines_before_it(void **state)
 	struct look_job look = {.job = {.work = look_work, .done = look_done}};
 	struct err e = {0};
 	struct test_dir dir;
+	struct home home; /* without a database */
 	struct io *io;
 	int round;
 
 	(void)state;
 	test_dir_make(&dir);
-	assert_works(io_open(NULL, dir.fd, dir.fd, "run", &io, &e), e);
+	home = (struct home){dir.path, dir.fd, -1};
+	assert_works(io_open(&home, dir.fd, dir.fd, "run", &io, &e), e);
 	for (round = 0; round < 2; round++) {
 		assert_works(io_append(io, IO_LOG_EVENTS, slice_of("line\n"), &e), e);
 		io_logs_first(io);
