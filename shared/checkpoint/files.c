@@ -117,6 +117,17 @@ check_fresh(struct files *f, struct err *e)
 	return f->version == 3 ? find_leftover_journal(f, e) : 0;
 }
 
+static int
+put_first_journal(struct files *f, struct err *e)
+{
+	int result;
+
+	f->place.more_follows = f->journal.fd < 0;
+	result = put_journal(f, e);
+	f->place.more_follows = false;
+	return result;
+}
+
 static void
 start(struct files *f, const struct ckpt_options *o)
 {
@@ -130,7 +141,7 @@ files_open(struct files *f, const struct ckpt_options *o, const struct state *s,
 	start(f, o);
 	if (place_open(&f->place, o->fs, o->runs_fd, o->run_fd, o->run_id, e) != 0)
 		return -1;
-	if (check_fresh(f, e) == 0 && (f->version == 2 || put_journal(f, e) == 0) &&
+	if (check_fresh(f, e) == 0 && (f->version == 2 || put_first_journal(f, e) == 0) &&
 	    put_base(f, s, e) == 0 && check_names(f, &after_base, 0, e) == 0) {
 		f->next_seq = o->first_sequence;
 		f->bases_all = 1;

@@ -407,7 +407,8 @@ sync_both(struct job *j, struct err *e)
 	bool run = true, staging = true;
 
 	if (fs_sync_dir(j->fs, j->seams->sync_run, j->p->run_fd, &run, e) != 0 ||
-	    fs_sync_dir(j->fs, j->seams->sync_staging, j->p->staging_fd, &staging, e) != 0) {
+	    (!j->p->more_follows &&
+		fs_sync_dir(j->fs, j->seams->sync_staging, j->p->staging_fd, &staging, e) != 0)) {
 		if (e != NULL)
 			e->code = ERR_UNCERTAIN;
 		return err_wrap(e, "'%s'", j->name);

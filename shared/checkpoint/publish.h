@@ -39,6 +39,9 @@ struct place {
 	struct fs_identity run;
 	bool plain;	     /* the file system knows no exchange: plain rename, the same checks */
 	bool directory_sync; /* false once a directory fsync was not known */
+	/* What is published displaces nothing, and another publication follows at once, whose fsync of staging
+	 * does for both: until then the worst that a power loss leaves is a name in staging. */
+	bool more_follows;
 	struct retired *retired;
 };
 

@@ -47,4 +47,9 @@ check "whose processes are left is asked of few" [ "$looks" -le 12 ]
 line() { grep -nE "$1" "$T/worker" | head -n 1 | cut -d: -f1; }
 check "the database is opened while the checkpoint is published" \
 	[ "$(line 'openat.*"events\.jsonl"')" -lt "$(line 'renameat2.*"checkpoint\.json"')" ]
+# Journal, its name, base, its name, and staging once for both.
+started=$(line 'execve\("(/usr)?/bin/true"')
+waits=$(head -n "$started" "$T/worker" | grep -cE ' fsync\(')
+note "the run: $waits syncs before its first operation, beside those of the database"
+check "before the first operation no more than the checkpoint needs is synced" [ "$waits" -le 5 ]
 plan
