@@ -12,6 +12,7 @@
 #include "autostart.h"
 #include "cli.h"
 #include "client.h"
+#include "doctor.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/home.h"
@@ -23,7 +24,6 @@
 #include "paste.h"
 #include "providers.h"
 #include "seek.h"
-#include "service.h"
 #include "target.h"
 #include "view.h"
 
@@ -35,15 +35,6 @@ static const char *const examples[] = {
     "flowsup doctor --json     # one object a line: check, state, text, hint",
     NULL};
 
-enum grade { GRADE_OK, GRADE_NOTE, GRADE_WARNING, GRADE_BROKEN };
-
-struct doctor {
-	struct cli *c;
-	struct home home;
-	bool has_home;
-	enum grade worst;
-};
-
 static const struct {
 	const char *word;
 	enum out_style style;
@@ -53,9 +44,6 @@ static const struct {
     [GRADE_WARNING] = {"warning", OUT_WARN},
     [GRADE_BROKEN] = {"broken", OUT_BAD},
 };
-
-static void say(struct doctor *d, enum grade g, const char *check, const char *hint,
-    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 enum { TEXT_INDENT = 22, NARROW = 60, NARROW_INDENT = 10 };
 
@@ -98,13 +86,13 @@ say_text(struct doctor *d, enum grade g, const char *check, const char *hint, st
 	    out_style(out, OUT_PLAIN), check);
 	out_text(out, text, false);
 	out_puts(out, "\n");
-	out_wrap(out, from, TEXT_INDENT);
+	out_wrap_prose(out, from, TEXT_INDENT);
 	if (hint != NULL)
 		say_hint(out, hint);
 }
 
-static void
-say(struct doctor *d, enum grade g, const char *check, const char *hint, const char *fmt, ...)
+void
+doctor_say(struct doctor *d, enum grade g, const char *check, const char *hint, const char *fmt, ...)
 {
 	struct buf b = {0}, whole = {0};
 	struct json *o;
@@ -129,12 +117,12 @@ say(struct doctor *d, enum grade g, const char *check, const char *hint, const c
 	buf_clear(&b);
 }
 
-static void
-say_error(struct doctor *d, enum grade g, const char *check, const struct err *e)
+void
+doctor_say_error(struct doctor *d, enum grade g, const char *check, const struct err *e)
 {
 	bool advice = e->advice && e->hint[0] != '\0';
 
-	say(d, g, check, !advice && e->hint[0] != '\0' ? e->hint : NULL, "%s%s%s", e->msg,
+	doctor_say(d, g, check, !advice && e->hint[0] != '\0' ? e->hint : NULL, "%s%s%s", e->msg,
 	    advice ? "; " : "", advice ? e->hint : "");
 }
 
@@ -147,15 +135,15 @@ check_program(struct doctor *d)
 	struct buf path = {0};
 	struct err e = {0};
 
-	say(d, GRADE_OK, "version", NULL, "flowsup " FLOWSUP_VERSION "%s%s", uname(&u) == 0 ? ", Linux " : "",
+	doctor_say(d, GRADE_OK, "version", NULL, "flowsup " FLOWSUP_VERSION "%s%s", uname(&u) == 0 ? ", Linux " : "",
 	    uname(&u) == 0 ? u.release : "");
 	if (proc_relative_to_self(AUTOSTART_WORKER, &path, &e) != 0)
-		say_error(d, GRADE_BROKEN, "worker", &e);
+		doctor_say_error(d, GRADE_BROKEN, "worker", &e);
 	else if (access(buf_text(&path), X_OK) != 0)
-		say(d, GRADE_BROKEN, "worker", NULL, "'%s': %s; install flowsup again, whole",
+		doctor_say(d, GRADE_BROKEN, "worker", NULL, "'%s': %s; install flowsup again, whole",
 		    buf_text(&path), strerror(errno));
 	else
-		say(d, GRADE_OK, "worker", NULL, "%s", buf_text(&path));
+		doctor_say(d, GRADE_OK, "worker", NULL, "%s", buf_text(&path));
 	buf_clear(&path);
 }
 
@@ -165,13 +153,13 @@ check_kernel(struct doctor *d)
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 
 	if (fd < 0)
-		say(d, GRADE_BROKEN, "kernel", NULL,
+		doctor_say(d, GRADE_BROKEN, "kernel", NULL,
 		    "no process descriptors: %s; Linux 5.4 or newer is needed", strerror(errno));
 	else
-		say(d, GRADE_OK, "kernel", NULL, "process descriptors");
+		doctor_say(d, GRADE_OK, "kernel", NULL, "process descriptors");
 	fd_close(&fd);
 	if (access("/proc/self/stat", R_OK) != 0)
-		say(d, GRADE_BROKEN, "proc", "mount -t proc proc /proc", "/proc is not mounted");
+		doctor_say(d, GRADE_BROKEN, "proc", "mount -t proc proc /proc", "/proc is not mounted");
 }
 
 static void
@@ -180,9 +168,9 @@ check_environment(struct doctor *d)
 	const char *home = getenv("HOME");
 
 	if (getenv("PATH") == NULL)
-		say(d, GRADE_NOTE, "PATH", NULL, "not set; programs are found in the system's default");
+		doctor_say(d, GRADE_NOTE, "PATH", NULL, "not set; programs are found in the system's default");
 	if ((home == NULL || home[0] != '/') && getenv("FLOWSUP_HOME") == NULL && d->c->home == NULL)
-		say(d, GRADE_NOTE, "HOME", NULL, "names no directory; the account's home directory is taken");
+		doctor_say(d, GRADE_NOTE, "HOME", NULL, "names no directory; the account's home directory is taken");
 }
 
 /* ---- The state directory ---- */
@@ -201,62 +189,114 @@ is_proven(const char *file_system)
 	return false;
 }
 
+/* Of a directory on it. */
 static void
-check_file_system(struct doctor *d)
+check_file_system(struct doctor *d, int fd)
 {
 	const char *name = "";
-	bool remote = false, supported = false;
+	bool remote = false;
 	struct err e = {0};
-	struct statvfs v;
-	char text[DURATION_TEXT];
-	uint64_t left;
 
-	if (fs_kind(d->home.fd, &name, &remote, &e) != 0)
-		say_error(d, GRADE_BROKEN, "file system", &e);
+	if (fs_kind(fd, &name, &remote, &e) != 0)
+		doctor_say_error(d, GRADE_BROKEN, "file system", &e);
 	else if (remote)
-		say(d, GRADE_BROKEN, "file system", "export FLOWSUP_HOME=/var/tmp/flowsup-$(id -u)   # or another local directory",
+		doctor_say(d, GRADE_BROKEN, "file system",
+		    "export FLOWSUP_HOME=/var/tmp/flowsup-$(id -u)   # or another local directory",
 		    "%s is remote: locks cannot be trusted", name);
 	else if (!is_proven(name))
-		say(d, GRADE_NOTE, "file system", "man 5 flowsup-checkpoint",
+		doctor_say(d, GRADE_NOTE, "file system", "man 5 flowsup-checkpoint",
 		    "%s: the fault tests of checkpoints have not been run on it", name);
 	else
-		say(d, GRADE_OK, "file system", NULL, "%s", name);
-	if (fs_sync_dir(&fs_real, "doctor.sync", d->home.runs_fd, &supported, &e) != 0)
-		say_error(d, GRADE_BROKEN, "fsync", &e);
-	else
-		say(d, supported ? GRADE_OK : GRADE_WARNING, "fsync", NULL, "%s",
-		    supported ? "directories can be synced"
-			      : "directories cannot be synced: a power loss may take a new run away");
-	if (fstatvfs(d->home.fd, &v) != 0)
+		doctor_say(d, GRADE_OK, "file system", NULL, "%s", name);
+}
+
+static void
+check_space(struct doctor *d, int fd)
+{
+	char text[DURATION_TEXT];
+	struct statvfs v;
+	uint64_t left;
+
+	if (fstatvfs(fd, &v) != 0)
 		return;
 	left = (uint64_t)v.f_bavail * v.f_frsize;
-	say(d, left < SPACE_LOW ? GRADE_WARNING : GRADE_OK, "space", NULL, "%s free",
+	doctor_say(d, left < SPACE_LOW ? GRADE_WARNING : GRADE_OK, "space",
+	    left < SPACE_LOW ? "flowsup gc --dry-run   # what of the old runs can go" : NULL, "%s free",
 	    size_format(left, text));
 	/* Some file systems have no number of files. */
 	if (v.f_files > 0 && v.f_favail == 0)
-		say(d, GRADE_BROKEN, "files", "flowsup gc --keep-days 7   # or remove other files there",
+		doctor_say(d, GRADE_BROKEN, "files", "flowsup gc --keep-days 7   # or remove other files there",
 		    "no file can be made: the file system has no inodes left");
+}
+
+/* Who may write was looked at when it was opened. */
+static void
+check_modes(struct doctor *d)
+{
+	char word[SHELL_WORD_TEXT], hint[SHELL_WORD_TEXT + 16];
+	struct stat st;
+
+	if (fstat(d->home.fd, &st) != 0 || (st.st_mode & 077) == 0)
+		return;
+	snprintf(hint, sizeof(hint), "chmod 700 %s", shell_word(word, d->home.path));
+	doctor_say(d, GRADE_WARNING, "mode", hint, "others may look into it: its mode is %04o",
+	    (unsigned)st.st_mode & 07777);
+}
+
+static void
+check_there(struct doctor *d)
+{
+	bool supported = false;
+	struct err e = {0};
+
+	check_modes(d);
+	check_file_system(d, d->home.fd);
+	if (fs_sync_dir(&fs_real, "doctor.sync", d->home.runs_fd, &supported, &e) != 0)
+		doctor_say_error(d, GRADE_BROKEN, "fsync", &e);
+	else
+		doctor_say(d, supported ? GRADE_OK : GRADE_WARNING, "fsync", NULL, "%s",
+		    supported ? "directories can be synced"
+			      : "directories cannot be synced: a power loss may take a new run away");
+	check_space(d, d->home.fd);
 	if (faccessat(d->home.fd, ".", W_OK, AT_EACCESS) != 0) {
 		err_sys(&e, ERR_PERMISSION, errno, "'%s' cannot be written to", d->home.path);
 		home_hint(d->home.path, &e);
-		say_error(d, GRADE_BROKEN, "writable", &e);
+		doctor_say_error(d, GRADE_BROKEN, "writable", &e);
 	}
+}
+
+/* It is made below this directory. */
+static void
+check_to_be_made(struct doctor *d, const char *below)
+{
+	int fd = open(below, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	check_file_system(d, fd);
+	check_space(d, fd);
+	fd_close(&fd);
 }
 
 static void
 check_home(struct doctor *d)
 {
+	struct buf path = {0}, below = {0};
 	struct err e = {0};
 
 	if (home_open(d->c->home, false, &d->home, &e) == 0) {
 		d->has_home = true;
-		say(d, GRADE_OK, "state", NULL, "%s", d->home.path);
-		check_file_system(d);
-	} else if (e.code == ERR_NOTFOUND && home_may_be_made(d->c->home, &e) == 0) {
-		say(d, GRADE_NOTE, "state", NULL, "no state directory yet; the first start makes it");
+		doctor_say(d, GRADE_OK, "state", NULL, "%s", d->home.path);
+		check_there(d);
+	} else if (e.code == ERR_NOTFOUND && home_may_be_made(d->c->home, &path, &below, &e) == 0) {
+		doctor_say(d, GRADE_NOTE, "state", NULL, "%s is not there yet; the first start makes it",
+		    buf_text(&path));
+		check_to_be_made(d, buf_text(&below));
 	} else {
-		say_error(d, GRADE_BROKEN, "state", &e);
+		doctor_say_error(d, GRADE_BROKEN, "state", &e);
 	}
+	buf_clear(&path);
+	buf_clear(&below);
 }
 
 /* ---- Leftovers ---- */
@@ -372,12 +412,12 @@ say_unknown_run(struct doctor *d, const char *name)
 	if (seek_worker(&d->home, name, &id, NULL) == 1) {
 		buf_printf(&hint, "kill %d && flowsup resume ", (int)id.pid);
 		add_path(d, name, &hint);
-		say(d, GRADE_WARNING, "runs", buf_text(&hint),
+		doctor_say(d, GRADE_WARNING, "runs", buf_text(&hint),
 		    "%s is not in the database, but its worker %d lives", name, (int)id.pid);
 	} else {
 		buf_puts(&hint, "flowsup resume ");
 		add_path(d, name, &hint);
-		say(d, GRADE_WARNING, "runs", buf_text(&hint), "%s is not in the database", name);
+		doctor_say(d, GRADE_WARNING, "runs", buf_text(&hint), "%s is not in the database", name);
 	}
 	buf_clear(&hint);
 }
@@ -392,7 +432,7 @@ say_unknown_runs(struct doctor *d, const struct rows *rows)
 		if (!rows->has_row[i] && was_run(d, names->items[i]) && n++ < NAMES_MOST)
 			say_unknown_run(d, names->items[i]);
 	if (n > NAMES_MOST)
-		say(d, GRADE_WARNING, "runs", NULL, "and %zu more are not in the database",
+		doctor_say(d, GRADE_WARNING, "runs", NULL, "and %zu more are not in the database",
 		    n - NAMES_MOST);
 }
 
@@ -405,12 +445,12 @@ say_leftovers(struct doctor *d, const struct rows *rows)
 	for (i = 0; i < names->n; i++)
 		n += !rows->has_row[i] && is_leftover(d, names->items[i]);
 	if (n > 0)
-		say(d, GRADE_WARNING, "leftovers", "flowsup gc",
+		doctor_say(d, GRADE_WARNING, "leftovers", "flowsup gc",
 		    "%zu director%s of starts or removals that were cut off", n, n == 1 ? "y" : "ies");
 	else
-		say(d, GRADE_OK, "leftovers", NULL, "none");
+		doctor_say(d, GRADE_OK, "leftovers", NULL, "none");
 	if (rows->without_directory > 0)
-		say(d, GRADE_WARNING, "runs", "flowsup list", "%zu of the database have no directory",
+		doctor_say(d, GRADE_WARNING, "runs", "flowsup list", "%zu of the database have no directory",
 		    rows->without_directory);
 }
 
@@ -423,12 +463,12 @@ check_runs(struct doctor *d, struct store *s)
 	struct err e = {0};
 
 	if (read_names(&d->home, &names) != 0) {
-		say(d, GRADE_BROKEN, "runs", NULL, "the run directories cannot be listed");
+		doctor_say(d, GRADE_BROKEN, "runs", NULL, "the run directories cannot be listed");
 		goto out;
 	}
 	rows.has_row = calloc(names.n + 1, sizeof(*rows.has_row));
 	if (rows.has_row == NULL || (s != NULL && session_list(s, &all, match_row, &rows, &e) != 0)) {
-		say(d, GRADE_BROKEN, "runs", NULL, "%s", e.code != ERR_NONE ? e.msg : "out of memory");
+		doctor_say(d, GRADE_BROKEN, "runs", NULL, "%s", e.code != ERR_NONE ? e.msg : "out of memory");
 	} else {
 		say_leftovers(d, &rows);
 		say_unknown_runs(d, &rows);
@@ -445,12 +485,12 @@ check_schema(struct doctor *d, struct store *s)
 	int unknown = 0;
 
 	if (store_verify(s, &e) != 0 || store_steps_unknown(s, &unknown, &e) != 0) {
-		say_error(d, GRADE_BROKEN, "database", &e);
+		doctor_say_error(d, GRADE_BROKEN, "database", &e);
 		return;
 	}
-	say(d, GRADE_OK, "database", NULL, "schema %d", STORE_SCHEMA_VERSION);
+	doctor_say(d, GRADE_OK, "database", NULL, "schema %d", STORE_SCHEMA_VERSION);
 	if (unknown > 0)
-		say(d, GRADE_NOTE, "database", NULL,
+		doctor_say(d, GRADE_NOTE, "database", NULL,
 		    "%d step%s of a newer flowsup in the schema, which change nothing for this one", unknown,
 		    unknown == 1 ? "" : "s");
 }
@@ -464,18 +504,18 @@ check_database(struct doctor *d)
 	if (store_open(&d->home, STORE_COMMAND, false, BUSY_MS, &s, &e) == 0) {
 		check_schema(d, s);
 		if (store_steps_waiting(s) > 0)
-			say(d, GRADE_NOTE, "database", NULL,
+			doctor_say(d, GRADE_NOTE, "database", NULL,
 			    "%d step%s of the schema wait for the live runs to end", store_steps_waiting(s),
 			    store_steps_waiting(s) == 1 ? "" : "s");
 		check_runs(d, s);
 	} else if (e.code == ERR_NOTFOUND && target_lost_database(&d->home, &e)) {
-		say(d, GRADE_BROKEN, "database", NULL,
+		doctor_say(d, GRADE_BROKEN, "database", NULL,
 		    "%s; restore it from a copy, or resume what is named below", e.msg);
 		check_runs(d, NULL);
 	} else if (e.code == ERR_NOTFOUND) {
-		say(d, GRADE_NOTE, "database", NULL, "none yet");
+		doctor_say(d, GRADE_NOTE, "database", NULL, "none yet");
 	} else {
-		say_error(d, GRADE_BROKEN, "database", &e);
+		doctor_say_error(d, GRADE_BROKEN, "database", &e);
 	}
 	store_close(s);
 }
@@ -496,30 +536,6 @@ lock_state(const struct home *h)
 }
 
 static void
-check_boot(struct doctor *d)
-{
-	static const struct {
-		enum grade grade;
-		const char *text, *hint;
-	} ways[SERVICE_BOOTS] = {
-	    [SERVICE_BOOT_NOT] = {GRADE_NOTE,
-		"after a boot, queued runs and restarts wait for the next flowsup command",
-		"systemctl --user enable --now flowsup-supervisor.service; loginctl enable-linger"
-		"   # or: @reboot flowsup supervisor   in crontab -e"},
-	    [SERVICE_BOOT_UNIT] = {GRADE_OK,
-		"flowsup-supervisor.service goes on with runs after a boot", NULL},
-	    [SERVICE_BOOT_LOGIN] = {GRADE_NOTE,
-		"flowsup-supervisor.service goes on with runs when you log in after a boot",
-		"loginctl enable-linger   # at the boot itself"},
-	    [SERVICE_BOOT_CRON] = {GRADE_OK, "@reboot in the crontab goes on with runs after a boot",
-		NULL},
-	};
-	enum service_boot way = service_boot();
-
-	say(d, ways[way].grade, "boot", ways[way].hint, "%s", ways[way].text);
-}
-
-static void
 check_supervisor(struct doctor *d)
 {
 	struct json *status = NULL;
@@ -531,18 +547,18 @@ check_supervisor(struct doctor *d)
 	if (client_status(&d->home, CLIENT_ANSWER_MS, &status, &e) == 0) {
 		(void)json_int64(json_get(status, "pid"), &pid);
 		if (json_is_true(json_get(status, "database_lost")))
-			say(d, GRADE_WARNING, "supervisor", "flowsup supervisor",
+			doctor_say(d, GRADE_WARNING, "supervisor", "flowsup supervisor",
 			    "pid %lld leaves: its database was removed or replaced", (long long)pid);
 		else
-			say(d, GRADE_OK, "supervisor", NULL, "pid %lld", (long long)pid);
+			doctor_say(d, GRADE_OK, "supervisor", NULL, "pid %lld", (long long)pid);
 	} else if (lock == 1) {
-		say(d, GRADE_BROKEN, "supervisor", "flowsup supervisor restart",
+		doctor_say(d, GRADE_BROKEN, "supervisor", "flowsup supervisor restart",
 		    "one holds the lock but does not answer; it may be stopped");
 	} else if (fstatat(d->home.fd, HOME_SOCKET, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		say(d, GRADE_NOTE, "supervisor", NULL,
+		doctor_say(d, GRADE_NOTE, "supervisor", NULL,
 		    "none runs; it left a socket behind, which the next one replaces");
 	} else {
-		say(d, GRADE_OK, "supervisor", NULL, "none runs; commands start one when they need it");
+		doctor_say(d, GRADE_OK, "supervisor", NULL, "none runs; commands start one when they need it");
 	}
 	json_unref(status);
 }
@@ -559,20 +575,20 @@ say_provider(struct doctor *d, const struct provider_state *p)
 	if (p->provider == NULL) {
 		why = p->why;
 		err_wrap(&why, "%s", p->name);
-		say_error(d, GRADE_WARNING, "provider", &why);
+		doctor_say_error(d, GRADE_WARNING, "provider", &why);
 		return;
 	}
 	unverified = p->provider->verified == NULL ? ", unverified" : "";
 	if (p->program == NULL)
-		say(d, GRADE_NOTE, "provider", NULL, "%s: not installed%s", p->name, unverified);
+		doctor_say(d, GRADE_NOTE, "provider", NULL, "%s: not installed%s", p->name, unverified);
 	else if (p->version != NULL && p->version[0] != '\0')
-		say(d, GRADE_OK, "provider", NULL, "%s: %s%s (%s)", p->name, p->version, unverified,
+		doctor_say(d, GRADE_OK, "provider", NULL, "%s: %s%s (%s)", p->name, p->version, unverified,
 		    p->program);
 	else if (p->provider->version != NULL)
-		say(d, GRADE_WARNING, "provider", NULL, "%s: says no version within %d s%s (%s)", p->name,
+		doctor_say(d, GRADE_WARNING, "provider", NULL, "%s: says no version within %d s%s (%s)", p->name,
 		    PROVIDERS_S, unverified, p->program);
 	else
-		say(d, GRADE_OK, "provider", NULL, "%s%s (%s)", p->name, unverified, p->program);
+		doctor_say(d, GRADE_OK, "provider", NULL, "%s%s (%s)", p->name, unverified, p->program);
 }
 
 static void
@@ -583,7 +599,7 @@ check_providers(struct doctor *d)
 	size_t i;
 
 	if (providers_look(&all, &e) != 0) {
-		say_error(d, GRADE_BROKEN, "provider", &e);
+		doctor_say_error(d, GRADE_BROKEN, "provider", &e);
 		return;
 	}
 	for (i = 0; i < all.count; i++)
@@ -600,11 +616,12 @@ run(struct cli *c, struct err *e)
 	check_program(&d);
 	check_kernel(&d);
 	check_environment(&d);
+	doctor_config(&d);
 	check_home(&d);
 	if (d.has_home) {
 		check_database(&d);
 		check_supervisor(&d);
-		check_boot(&d);
+		doctor_boot(&d);
 		home_close(&d.home);
 	}
 	check_providers(&d);
@@ -615,7 +632,7 @@ const struct command cmd_doctor = {
     .name = "doctor",
     .group = CLI_GROUP_SYSTEM,
     .synopsis = "",
-    .summary = "check the installation and the state directory",
+    .summary = "check installation, configuration and state directory",
     .examples = examples,
     .details = "Exits 78 when something is broken.",
     .operands = "",

@@ -41,6 +41,8 @@ void out_flush(struct output *o);
 /* On a terminal: breaks what is pending behind byte `from` between words so that it fits, and indents
  * what goes on; lines that hold a command stay whole. Little text only: what was written is gone. */
 void out_wrap(struct output *o, size_t from, int indent);
+/* The same of lines that hold none, whatever words they have. */
+void out_wrap_prose(struct output *o, size_t from, int indent);
 /* For who makes something whose name is printed: ERR_ENVIRONMENT where nothing can be. */
 int out_check(const struct output *o, struct err *e);
 /* Looks whether the reader of a pipe has gone, for who has nothing to write at the moment. */

@@ -77,8 +77,8 @@ holds_command(struct slice line)
 	return memmem(line.data, line.len, "flowsup ", 8) != NULL;
 }
 
-void
-out_wrap(struct output *o, size_t from, int indent)
+static void
+wrap_lines(struct output *o, size_t from, int indent, bool prose)
 {
 	struct buf text = {0};
 	struct slice line, rest;
@@ -93,7 +93,7 @@ out_wrap(struct output *o, size_t from, int indent)
 	for (rest = buf_view(&text); rest.len > 0; rest.data += line.len + 1, rest.len -= line.len + 1) {
 		lf = memchr(rest.data, '\n', rest.len);
 		line = (struct slice){rest.data, lf == NULL ? rest.len : (size_t)(lf - rest.data)};
-		if (holds_command(line))
+		if (!prose && holds_command(line))
 			buf_slice(&o->pending, line);
 		else
 			wrap_line(o, line, indent);
@@ -102,4 +102,16 @@ out_wrap(struct output *o, size_t from, int indent)
 		buf_putc(&o->pending, '\n');
 	}
 	buf_clear(&text);
+}
+
+void
+out_wrap(struct output *o, size_t from, int indent)
+{
+	wrap_lines(o, from, indent, false);
+}
+
+void
+out_wrap_prose(struct output *o, size_t from, int indent)
+{
+	wrap_lines(o, from, indent, true);
 }

@@ -36,6 +36,7 @@ enum service_boot {
 	SERVICE_BOOT_CRON,
 	SERVICE_BOOTS
 };
-enum service_boot service_boot(void);
+/* The unit has the default state directory; another one needs a line of the crontab that names it. */
+enum service_boot service_boot(const struct home *h);
 
 #endif

@@ -36,8 +36,9 @@ unit_is_enabled(const struct passwd *who)
 	return is_there(home != NULL && home[0] == '/' ? home : who->pw_dir, "/.config/systemd/user" WANTS);
 }
 
+/* A line that holds the name, which may be empty, as well. */
 static bool
-crontab_has_it(void)
+crontab_has_it(const char *name)
 {
 	FILE *table = popen("crontab -l 2>/dev/null", "re");
 	char line[1024];
@@ -47,19 +48,21 @@ crontab_has_it(void)
 		return false;
 	while (fgets(line, sizeof(line), table) != NULL)
 		has = has || (strncmp(line, "@reboot", strlen("@reboot")) == 0 &&
-				 strstr(line, "flowsup") != NULL);
+				 strstr(line, "flowsup") != NULL && strstr(line, name) != NULL);
 	(void)pclose(table);
 	return has;
 }
 
 enum service_boot
-service_boot(void)
+service_boot(const struct home *h)
 {
 	const struct passwd *who = getpwuid(getuid());
 
+	if (!home_is_default(h))
+		return crontab_has_it(h->path) ? SERVICE_BOOT_CRON : SERVICE_BOOT_NOT;
 	if (who != NULL && unit_is_enabled(who)) {
 		return is_there("/var/lib/systemd/linger/", who->pw_name) ? SERVICE_BOOT_UNIT
 									  : SERVICE_BOOT_LOGIN;
 	}
-	return crontab_has_it() ? SERVICE_BOOT_CRON : SERVICE_BOOT_NOT;
+	return crontab_has_it("") ? SERVICE_BOOT_CRON : SERVICE_BOOT_NOT;
 }

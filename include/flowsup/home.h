@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "flowsup/buf.h"
 #include "flowsup/err.h"
 #include "flowsup/json.h"
 #include "flowsup/proc.h"
@@ -51,9 +52,12 @@ struct home {
  * others; ERR_ENVIRONMENT on a remote file system or with a path above HOME_MAX_PATH; ERR_CREATE.
  */
 int home_open(const char *option, bool create, struct home *out, struct err *e);
-/* Where home_open says ERR_NOTFOUND: whether it could make what lacks, which it does not do here.
- * ERR_PERMISSION names the directory that cannot be written to. */
-int home_may_be_made(const char *option, struct err *e);
+/* Where home_open says ERR_NOTFOUND: whether it could make what lacks, which it does not do here: *path, below
+ * *below, which exists (the caller clears both, also after an error). ERR_PERMISSION names the directory that
+ * cannot be written to. */
+int home_may_be_made(const char *option, struct buf *path, struct buf *below, struct err *e);
+/* Whether it is the one that is taken where nobody names any. */
+bool home_is_default(const struct home *h);
 void home_close(struct home *h);
 /* Adds to *e what to do where e->sys says that a path of the state directory
  * cannot be used, and nothing else is said. Returns -1. */

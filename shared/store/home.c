@@ -276,27 +276,36 @@ cut_to_existing(struct buf *path)
 }
 
 int
-home_may_be_made(const char *option, struct err *e)
+home_may_be_made(const char *option, struct buf *path, struct buf *below, struct err *e)
 {
-	struct buf path = {0}, at = {0};
 	int rc = -1;
 
-	if (choose(option, &path, e) == 0 && buf_ok(&path, e) == 0) {
-		buf_puts(&at, buf_text(&path));
-		rc = buf_ok(&at, e);
+	if (choose(option, path, e) == 0 && buf_ok(path, e) == 0) {
+		buf_puts(below, buf_text(path));
+		rc = buf_ok(below, e);
 	}
 	if (rc == 0)
-		cut_to_existing(&at);
-	if (rc == 0 && faccessat(AT_FDCWD, buf_text(&at), W_OK | X_OK, AT_EACCESS) != 0) {
-		rc = err_sys(e, ERR_PERMISSION, errno, "'%s' cannot be written to", buf_text(&at));
-		if (strcmp(buf_text(&path), buf_text(&at)) != 0)
-			err_wrap(e, "state directory '%s' cannot be made", buf_text(&path));
-		home_hint(buf_text(&at), e);
+		cut_to_existing(below);
+	if (rc == 0 && faccessat(AT_FDCWD, buf_text(below), W_OK | X_OK, AT_EACCESS) != 0) {
+		rc = err_sys(e, ERR_PERMISSION, errno, "'%s' cannot be written to", buf_text(below));
+		if (strcmp(buf_text(path), buf_text(below)) != 0)
+			err_wrap(e, "state directory '%s' cannot be made", buf_text(path));
+		home_hint(buf_text(below), e);
 		hint_option(option, e);
 	}
-	buf_clear(&path);
-	buf_clear(&at);
 	return rc;
+}
+
+bool
+home_is_default(const struct home *h)
+{
+	struct buf path = {0};
+	char *real = add_default(&path, NULL) == 0 && !path.failed ? realpath(buf_text(&path), NULL) : NULL;
+	bool same = real != NULL && strcmp(real, h->path) == 0;
+
+	free(real);
+	buf_clear(&path);
+	return same;
 }
 
 static bool

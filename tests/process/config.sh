@@ -48,4 +48,28 @@ config 'keep: {days: -1}'
 matches "so is a wrong value" 'config.yaml:1:14: "days" must be from 0' "$("$FLOWSUP" config 2>&1)"
 said=$("$FLOWSUP" start -- sh -c 'exit 0' 2>&1)
 matches "nothing starts by it" '^2: .*"days" must be' "$?: $said"
+# ---- doctor reads all of it ----
+doctor() { "$FLOWSUP" doctor --json | grep "\"check\":\"$1\""; }
+places=$T/config/flowsup
+rm -f "$places/config.yaml"
+matches "without a file doctor says that the defaults hold" '"state":"ok","text":".*config.yaml is not there: the defaults hold"' \
+	"$(doctor config)"
+config 'kepp: 5'
+mkdir -p "$places/roles" "$places/playbooks"
+echo 'modle: x' >"$places/roles/critic.yaml"
+echo 'plan: [{id: x, urn: y}]' >"$places/playbooks/nightly.yaml"
+"$FLOWSUP" doctor >/dev/null 2>&1
+equal "a key that is none is broken" 78 $?
+matches "with its place" '"state":"broken","text":".*config.yaml:1:1: the configuration has no key' "$(doctor config)"
+matches "so is one of a role" "\"state\":\"broken\",\"text\":\"$places/roles: role .*critic.*has no key .*modle" "$(doctor roles)"
+matches "of a playbook it is a warning, with the command that says all" \
+	"\"state\":\"warning\",\"text\":\".*nightly.yaml:1:16: .*\"hint\":\"flowsup check $places/playbooks/nightly.yaml\"" \
+	"$(doctor playbook)"
+echo 'a: [' >"$places/roles/critic.yaml"
+matches "what is no document is broken" "\"state\":\"broken\",\"text\":\"$places/roles/critic.yaml:" "$(doctor roles)"
+config 'keep: {days: 5}'
+echo 'model: x' >"$places/roles/critic.yaml"
+echo 'plan: [{id: x, run: y}]' >"$places/playbooks/nightly.yaml"
+equal "good ones are counted" "ok ok ok" "$(for check in config roles playbooks; do json "$(doctor $check)" state; done | xargs)"
+
 plan

@@ -90,9 +90,29 @@ equal "and the run runs" 0 $?
 
 # ---- After a boot ----
 export XDG_CONFIG_HOME=$T/config
-boot() { "$FLOWSUP" doctor | grep '^ *[a-z]* *boot\|boot ' | head -1; }
-matches "doctor says that nothing comes back" "wait for the next flowsup command" "$("$FLOWSUP" doctor)"
+boot() { "$@" doctor --json | grep '"check":"boot"'; }
+mkdir -m 700 -p "$T/state/flowsup/runs"
+by_default() { env -u FLOWSUP_HOME XDG_STATE_HOME="$T/state" "$FLOWSUP" "$@"; }
+matches "doctor says that nothing comes back, and what the unit needs" \
+	'wait for the next flowsup command","hint":"systemctl --user enable' "$(boot by_default)"
+matches "for another state directory, which no unit has, what cron needs" \
+	"\"hint\":\"\{ crontab -l; echo '@reboot flowsup supervisor --home $FLOWSUP_HOME'; \} \| crontab -" "$(boot "$FLOWSUP")"
 mkdir -p "$T/config/systemd/user/default.target.wants"
 touch "$T/config/systemd/user/default.target.wants/flowsup-supervisor.service"
-matches "or that the unit brings them" "flowsup-supervisor.service" "$("$FLOWSUP" doctor)"
+matches "or that the unit brings them" '"text":"flowsup-supervisor.service' "$(boot by_default)"
+matches "those of its own state directory" '"state":"note".*crontab' "$(boot "$FLOWSUP")"
+printf '#!/bin/sh\necho "@reboot flowsup supervisor --home %s"\n' "$FLOWSUP_HOME" >"$T/bin/crontab"
+chmod +x "$T/bin/crontab"
+matches "unless a line of the crontab names it" '"state":"ok","text":"@reboot' "$(PATH=$T/bin:$PATH boot "$FLOWSUP")"
+
+# ---- The state directory ----
+chmod 755 "$FLOWSUP_HOME"
+matches "doctor says when others can look into it" '"check":"mode","state":"warning".*"hint":"chmod 700 ' "$("$FLOWSUP" doctor --json)"
+chmod 700 "$FLOWSUP_HOME"
+equal "and nothing when not" 0 "$("$FLOWSUP" doctor --json | grep -c '"check":"mode"')"
+none=$("$FLOWSUP" doctor --json --home "$T/none/yet")
+matches "of one that is not there yet, where it will be" "\"check\":\"state\",\"state\":\"note\",\"text\":\"$T/none/yet is not there yet" "$none"
+matches "on what" '"check":"file system","state":"[a-z]*"' "$none"
+matches "and with how much room" '"check":"space","state":"[a-z]*","text":"[0-9.]+[A-Z]? free"' "$none"
+equal "it is not made" no "$([ -e "$T/none" ] && echo yes || echo no)"
 plan
