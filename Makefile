@@ -38,9 +38,14 @@ ALL_CFLAGS = -std=c17 $(WARNINGS) $(WERROR) $(OPTIMISE) $(HARDENING) -fPIE -pthr
 ALL_CPPFLAGS = -D_GNU_SOURCE -DFLOWSUP_VERSION='"$(VERSION)"' -Iinclude \
 	$(shell $(PKG_CONFIG) --cflags $(PACKAGES)) $(CPPFLAGS)
 ALL_LDFLAGS = -pie -pthread -Wl,-z,relro,-z,now $(SANITIZE) $(LDFLAGS)
-LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lm
+# To load libb2, which brings OpenMP along, or libbsd, which brings libmd, takes each process longer than it
+# ever spends in the few functions that are used of them: these come from the archives, where there are some.
+archive = $(if $(wildcard $(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
+few_of = $(patsubst -l$(1),$(call archive,$(1)),$(2))
+libs_of = $(call few_of,b2,$(call few_of,bsd,$(shell $(PKG_CONFIG) --libs $(1)))) -lm
+LIBS = $(call libs_of,$(PACKAGES))
 # There is a worker for each run: a library that it does not use would cost memory and time in each.
-WRK_LIBS = $(shell $(PKG_CONFIG) --libs sqlite3 libb2) -lm
+WRK_LIBS = $(call libs_of,sqlite3 libb2)
 
 LIB_SRC := $(sort $(wildcard shared/*/*.c))
 SUP_SRC := $(sort $(wildcard supervisor/*.c))
@@ -90,10 +95,10 @@ $(LIBFLOWSUP) $(LIBSUP) $(LIBWRK):
 	$(call say,AR,$@)
 	$(Q)$(AR) rcs $@ $^
 
-# The compiler line is remembered so that a change of flags rebuilds what it touches.
+# The compiler's lines are remembered so that a change of flags rebuilds what it touches.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(CFLAGS))' > $@.new
+	@printf '%s\n' '$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(CFLAGS) $(ALL_LDFLAGS) $(LIBS))' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 .PHONY: FORCE
 FORCE:

@@ -27,6 +27,18 @@ equal "no file is made after the first wait" 0 \
 named=$(grep -n 'renameat2(' "$T/client" | head -n 1 | cut -d: -f1)
 equal "files and directory are synced before the run has its name" 5 "$(head -n "$named" "$T/client" | grep -cE 'fsync\(')"
 
+# ---- Libraries ----
+
+# To load one takes a process longer than many a run.
+loaded() { env -u LD_PRELOAD ldd "$1" | grep -v -e ld-linux -e vdso | grep -c '=>'; }
+if is_sanitized || [ ! -e "$(cc -print-file-name=libb2.a 2>/dev/null)" ]; then
+	skip "libraries are counted: there is no archive of libb2"
+else
+	note "libraries: $(loaded "$FLOWSUP") of the command, $(loaded "$WORKER") of the worker"
+	check "a command loads SQLite, YAML, mathematics and C" [ "$(loaded "$FLOWSUP")" -le 4 ]
+	check "a worker loads SQLite, mathematics and C" [ "$(loaded "$WORKER")" -le 3 ]
+fi
+
 # ---- The run ----
 
 export FLOWSUP_HOME=$T/traced
