@@ -9,7 +9,7 @@
 #include "target.h"
 #include "view.h"
 
-enum { LABEL_WIDTH = 11, STILL_RUNNING = 3 };
+enum { LABEL_WIDTH = 11, STILL_RUNNING = 3, NAMED_MOST = 3 };
 
 static const char *const examples[] = {
     "flowsup show                    # the latest run",
@@ -60,6 +60,27 @@ print_status(struct output *out, const struct json *run)
 		out_text(out, slice_of(reason), false);
 	}
 	out_printf(out, " [%s]\n", render_member(run, "reason"));
+	buf_clear(&b);
+}
+
+/* With what it waits for. */
+static void
+print_stopping(struct output *out, const struct json *run)
+{
+	struct json_iter it = json_iterate(json_get(run, "ops"));
+	const struct json *op;
+	struct buf b = {0};
+	size_t n = 0;
+
+	render_stopping(run, &b);
+	if (b.len > 0)
+		while (json_next(&it, NULL, &op))
+			if (strcmp(render_member(op, "state"), "running") == 0 && n++ < NAMED_MOST)
+				buf_printf(&b, "%s%s", n == 1 ? "; waits for the end of " : ", ",
+				    render_member(op, "id"));
+	if (n > NAMED_MOST)
+		buf_printf(&b, " and %zu more", n - NAMED_MOST);
+	line(out, "stop", buf_text(&b));
 	buf_clear(&b);
 }
 
@@ -363,6 +384,7 @@ print_facts(struct output *out, const struct json *run, bool utc)
 	line(out, "run", render_member(run, "id"));
 	line(out, "name", render_member(run, "name"));
 	print_status(out, run);
+	print_stopping(out, run);
 	print_progress(out, run);
 	print_growth(out, run);
 	print_time(out, "created", run, "created_at", utc);
@@ -389,7 +411,8 @@ print_run(struct output *out, const struct json *run, bool utc)
 	from = out->pending.len;
 	print_controls(out, run);
 	out_wrap(out, from, LABEL_WIDTH);
-	render_next(run, &b);
+	if (json_type(json_get(run, "stopping")) != JSON_OBJECT) /* said above */
+		render_next(run, &b);
 	if (b.len > 0)
 		out_puts(out, "\n");
 	line(out, "next", buf_text(&b));

@@ -161,12 +161,29 @@ render_resumed_as(const char *run_id, struct buf *to)
 }
 
 void
+render_stopping(const struct json *run, struct buf *to)
+{
+	const struct json *stop = json_get(run, "stopping");
+	char age[DURATION_TEXT];
+
+	if (json_type(stop) != JSON_OBJECT)
+		return;
+	buf_printf(to, "stopping%s for %s", strcmp(render_member(stop, "mode"), "now") == 0 ? " now" : "",
+	    render_seconds(render_age(stop, "since"), age));
+	if (!json_is_true(json_get(stop, "applied")))
+		buf_puts(to, ", when its worker answers");
+}
+
+void
 render_next(const struct json *run, struct buf *to)
 {
 	const char *status = render_member(run, "status");
 	const char *resume = render_member(run, "resume_command");
 	const char *answer = render_member(run, "answer_command");
 
+	render_stopping(run, to);
+	if (to->len > 0)
+		return;
 	if (resume[0] != '\0')
 		buf_puts(to, resume);
 	else if (answer[0] != '\0')

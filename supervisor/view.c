@@ -222,6 +222,7 @@ struct facts {
 	const char *missing; /* a file it needs, or NULL */
 	int64_t worker_pid;  /* 0: none */
 	int64_t done; /* as the supervisor was told: the row says it once a second; 0: nothing */
+	struct control_standing asked; /* of one that is not at its end */
 };
 
 static bool
@@ -284,6 +285,17 @@ facts_from_supervisor(const struct view *v, const struct session *s, struct fact
 		f->done = 0;
 }
 
+/* A run is shown also when this cannot be read. */
+static void
+facts_from_controls(const struct view *v, const struct session *s, struct facts *f)
+{
+	struct err e = {0};
+
+	if (s->status == STATUS_QUEUED || status_is_terminal(s->status) ||
+	    control_standing(v->store, s->run_id, &f->asked, &e) != 0)
+		f->asked = (struct control_standing){0};
+}
+
 bool
 view_has_directory(const struct view *v, const struct session *s)
 {
@@ -331,6 +343,27 @@ facts_find(const struct view *v, const struct session *s, struct facts *f)
 	fd_close(&fd);
 }
 
+static bool
+is_stopping(const struct facts *f)
+{
+	return f->asked.stop_at > 0;
+}
+
+/* Nothing more is started once it was applied; until then it waits for the worker. */
+static struct json *
+stopping_json(const struct facts *f)
+{
+	struct json *o = json_object();
+
+	if (!is_stopping(f)) {
+		json_unref(o);
+		return json_null();
+	}
+	o = json_set(o, "since", view_time(f->asked.stop_at));
+	o = json_set(o, "mode", json_cstr(f->asked.stopped_now || f->asked.stop_asked_now ? "now" : "drain"));
+	return json_set(o, "applied", json_bool(f->asked.stopped));
+}
+
 static struct json *
 marks_json(const struct session *s, const struct facts *f)
 {
@@ -342,6 +375,8 @@ marks_json(const struct session *s, const struct facts *f)
 		marks = json_append(marks, json_cstr("stalled"));
 	if (f->no_worker)
 		marks = json_append(marks, json_cstr(MARK_NO_WORKER));
+	if (is_stopping(f))
+		marks = json_append(marks, json_cstr("stopping"));
 	if (session_is_restarting(s))
 		marks = json_append(marks, json_cstr("restarting"));
 	if (f->survivors > 0)
@@ -415,8 +450,10 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 		o = json_set(o, "reason_text", reason_json(s, f));
 	}
 	if (f->elsewhere || f->stalled || f->no_worker || f->survivors > 0 || f->missing != NULL ||
-	    session_is_restarting(s))
+	    is_stopping(f) || session_is_restarting(s))
 		o = json_set(o, "marks", marks_json(s, f));
+	if (is_stopping(f))
+		o = json_set(o, "stopping", stopping_json(f));
 	o = json_set(o, "done", json_int(done_of(s, f)));
 	o = json_set(o, "total", json_int(s->total));
 	o = json_set(o, "created_at", view_time(s->created_at));
@@ -448,6 +485,7 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "error_type", s->status == STATUS_TIMED_OUT ? json_cstr("FlowTimeoutError")
 	    : s->status == STATUS_FAILED ? json_cstr(err_type(ERR_RUN_FAILED)) : json_null());
 	o = json_set(o, "marks", marks_json(s, f));
+	o = json_set(o, "stopping", stopping_json(f));
 	o = json_set(o, "exit_status", status_is_terminal(s->status)
 		? json_int(status_exit(s->status, s->reason_code))
 		: json_null());
@@ -487,6 +525,7 @@ with_facts(const struct view *v, const struct session *s, run_as_json *make, str
 
 	facts_find(v, s, &f);
 	facts_from_supervisor(v, s, &f);
+	facts_from_controls(v, s, &f);
 	o = make(v, s, &f);
 	if (o == NULL)
 		err_nomem(e);
@@ -641,6 +680,8 @@ view_run_full(const struct view *v, const struct session *s, struct err *e)
 	facts_from_attempts(v, s, files.fd, &files.attempts, files.lock_held, &facts);
 	facts_from_lock(s, files.lock_free, &facts);
 	facts_from_supervisor(v, s, &facts);
+	facts_from_controls(v, s, &facts);
+	files.stopped = facts.asked.stopped;
 	if (session_transitions(v->store, s->run_id, collect_transition, &moves, e) != 0 ||
 	    mailbox_of_job(v->store, s, v->home_option, true, &controls.array, e) != 0 ||
 	    notice_list(v->store, s->run_id, collect_notice, &notices, e) != 0)

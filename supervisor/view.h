@@ -53,6 +53,7 @@ int view_settle(const struct view *v, view_fn *make, int64_t until_ns, struct js
 struct run_files {
 	int fd;
 	bool lock_held, lock_free; /* neither: there is none that can be asked */
+	bool stopped; /* a stop was applied; the caller says so */
 	struct flow *flow;     /* NULL: could not be read, flow_error says why */
 	struct json *problems; /* seek_problems(); with the state only, else NULL */
 	struct json *state;    /* of the checkpoint, or NULL */

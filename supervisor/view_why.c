@@ -69,6 +69,10 @@ why_unstarted(const struct run_files *f, const struct session *s, size_t op,
 		buf_puts(to, "not started before the run ended");
 		return;
 	}
+	if (f->stopped) {
+		buf_puts(to, "not started any more: the run is stopping");
+		return;
+	}
 	/* Nothing begins behind what could be lost. */
 	for (i = 0; i < o->nneeds; i++)
 		if (ops[o->needs[i].op].entry == NULL && ops[o->needs[i].op].end != NULL)

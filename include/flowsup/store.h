@@ -260,9 +260,11 @@ typedef int control_each(void *arg, const struct control *c);
 /* pending_only: applied_at is null, oldest first by (created_at, id). */
 int control_list(struct store *s, const char *run_id, bool pending_only, control_each *each,
     void *arg, struct err *e);
-/* What the controls that were applied to a run have come to. */
+/* What the controls that were applied to a run have come to; and a stop that still waits to be. */
 struct control_standing {
 	bool stopped, stopped_now;
+	double stop_at; /* created_at of the first stop that was not rejected; 0: none */
+	bool stop_asked, stop_asked_now;
 	bool paused;
 	double paused_at; /* created_at of the pause */
 };

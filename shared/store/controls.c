@@ -218,17 +218,32 @@ control_list(struct store *s, const char *run_id, bool pending_only, control_eac
 	return rc < 0 ? -1 : 0;
 }
 
+static void
+add_waiting(struct control_standing *at, const struct control *c)
+{
+	if (strcmp(c->verb, "stop") != 0)
+		return;
+	at->stop_asked = true;
+	at->stop_asked_now |= slice_is(json_text(json_get(c->payload, "mode")), "now");
+	if (at->stop_at == 0)
+		at->stop_at = c->created_at;
+}
+
 static int
-add_applied(void *arg, const struct control *c)
+add_control(void *arg, const struct control *c)
 {
 	struct control_standing *at = arg;
 
+	if (c->applied_at <= 0)
+		add_waiting(at, c);
 	if (c->applied_at <= 0 || c->result == NULL ||
 	    strncmp(c->result, took_effect, sizeof(took_effect) - 1) != 0)
 		return 0;
 	if (strcmp(c->verb, "stop") == 0) {
 		at->stopped = true;
 		at->stopped_now |= slice_is(json_text(json_get(c->payload, "mode")), "now");
+		if (at->stop_at == 0)
+			at->stop_at = c->created_at;
 	} else if (strcmp(c->verb, "pause") == 0 && !at->paused) {
 		at->paused = true;
 		at->paused_at = c->created_at;
@@ -242,7 +257,7 @@ int
 control_standing(struct store *s, const char *run_id, struct control_standing *out, struct err *e)
 {
 	*out = (struct control_standing){0};
-	return control_list(s, run_id, false, add_applied, out, e);
+	return control_list(s, run_id, false, add_control, out, e);
 }
 
 int

@@ -123,4 +123,31 @@ equal "when nothing runs there is nothing to stop" 4 $?
 "$FLOWSUP" stop "$run" --now --drain 2>/dev/null
 equal "two modes are one too many" 2 $?
 
+# ---- While it stops ----
+cat >slow.yaml <<-'END'
+	concurrency: 1
+	plan:
+	  - {id: a, run: ': >runs; until [ -e go ]; do sleep 0.02; done'}
+	  - {id: b, needs: [a], run: 'true'}
+	  - {id: c, run: 'true'}
+END
+rm -f runs go
+run=$("$FLOWSUP" start slow.yaml)
+wait_until [ -e runs ]
+worker=$(worker_pid "$run")
+is_null() { "$FLOWSUP" show "$run" --json | grep -q '"stopping":null'; }
+check "nobody has stopped it" is_null
+stop_still "$worker"
+"$FLOWSUP" stop "$run" --wait=0 2>/dev/null
+matches "a stop that waits for its worker is seen" "running \(stopping\) .* stopping for [0-9.a-z]*, when its worker answers" \
+	"$("$FLOWSUP" list -n 1)"
+matches "also by programs" '"marks":\["stopping"\],"stopping":\{"since":[0-9.]+,"mode":"drain","applied":false\}' "$("$FLOWSUP" list -n 1 --json)"
+kill -CONT "$worker"
+matches_soon "one that was applied says what it waits for" "stop +stopping for [0-9.a-z]*; waits for the end of a"$'\n' "$FLOWSUP" show "$run"
+matches "and that nothing more is started" "c +pending +not started any more: the run is stopping" "$("$FLOWSUP" show "$run")"
+matches "list too" "running \(stopping\) .* stopping for [0-9.a-z]*"$'\n' "$("$FLOWSUP" list -n 1)"$'\n'
+: >go
+"$FLOWSUP" wait "$run" 2>/dev/null
+check "at its end it stops no more" is_null
+
 plan
