@@ -15,6 +15,52 @@ draw_label(const struct drawing *d, size_t op)
 
 static const char *const on_words[] = {"", "on failure", "always"};
 
+/* ---- What the synthesis waits for beside what it needs ---- */
+
+/* It comes last, also behind what was added meanwhile, unless that came of the synthesis itself. */
+static bool
+is_waited_for(const struct flow *f, uint32_t i, bool *below)
+{
+	const struct flow_grown *g = flow_grown(f, i);
+
+	if (g == NULL)
+		return false;
+	below[i] = g->parent == f->synthesis_op || (g->parent != FLOW_NO_OP && below[g->parent]);
+	return !below[i] && f->ops[i].nsuccessors == 0;
+}
+
+static void
+find_last(struct drawing *d)
+{
+	const struct flow *f = d->f;
+	const struct flow_op *op;
+	bool *below;
+	uint32_t i, need = 0;
+
+	if (f->synthesis_op == SIZE_MAX || f->nplanned == f->nops)
+		return;
+	op = &f->ops[f->synthesis_op];
+	below = calloc(f->nops, sizeof(*below));
+	d->last = calloc(f->nops, sizeof(*d->last));
+	d->to->failed |= below == NULL || d->last == NULL;
+	for (i = 0; !d->to->failed && i < f->nops; i++) {
+		if (need < op->nneeds && op->needs[need].op == i)
+			d->last[d->nlast++] = op->needs[need++];
+		else if (is_waited_for(f, i, below))
+			d->last[d->nlast++] = (struct flow_edge){.op = i, .on = FLOW_ON_ALWAYS};
+	}
+	free(below);
+}
+
+uint32_t
+draw_edges_to(const struct drawing *d, uint32_t op, const struct flow_edge **edges)
+{
+	bool last = d->last != NULL && op == d->f->synthesis_op;
+
+	*edges = last ? d->last : d->f->ops[op].needs;
+	return last ? d->nlast : d->f->ops[op].nneeds;
+}
+
 /* ---- Text: one line an operation or foreach, level by level ---- */
 
 static size_t
@@ -62,18 +108,18 @@ draw_find_units(const struct flow *f, struct draw_units *l)
 }
 
 static void
-find_levels(const struct flow *f, struct draw_units *l)
+find_levels(const struct drawing *d, struct draw_units *l)
 {
-	const struct flow_op *op;
+	const struct flow_edge *edges;
 	struct draw_unit *u;
-	uint32_t below;
-	size_t i, k;
+	uint32_t n, k, below;
+	size_t i;
 
-	for (i = 0; i < f->nops; i++) {
-		op = &f->ops[f->order[i]];
-		u = &l->units[l->unit_of[f->order[i]]];
-		for (k = 0; k < op->nneeds && u->first == f->order[i]; k++) {
-			below = l->units[l->unit_of[op->needs[k].op]].level + 1;
+	for (i = 0; i < d->f->nops; i++) {
+		u = &l->units[l->unit_of[d->f->order[i]]];
+		n = draw_edges_to(d, d->f->order[i], &edges);
+		for (k = 0; k < n && u->first == d->f->order[i]; k++) {
+			below = l->units[l->unit_of[edges[k].op]].level + 1;
 			u->level = below > u->level ? below : u->level;
 		}
 	}
@@ -119,27 +165,27 @@ draw_condition(const struct flow_edge *edge, struct buf *to)
 static void
 draw_needs(const struct drawing *d, const struct draw_units *l, const struct draw_unit *of_op)
 {
-	const struct flow_op *op = &d->f->ops[of_op->first];
+	const struct flow_edge *needs;
+	uint32_t n = draw_edges_to(d, of_op->first, &needs), i, rest = 0;
 	const struct draw_unit *u;
 	unsigned shown = 0;
-	uint32_t i, rest = 0;
 
-	for (i = 0; i < op->nneeds; i++) {
-		u = &l->units[l->unit_of[op->needs[i].op]];
+	for (i = 0; i < n; i++) {
+		u = &l->units[l->unit_of[needs[i].op]];
 		/* A whole foreach is one word; a part of it is named one by one. */
 		if (shown == NEEDS_SHOWN) {
 			rest++;
 			continue;
 		}
 		buf_puts(d->to, shown++ > 0 ? ", " : d->plain ? "  needs " : "  \xe2\x86\x90 ");
-		if (op->needs[i].op == u->first && i + u->count <= op->nneeds &&
-		    op->needs[i + u->count - 1].op == u->first + u->count - 1) {
+		if (needs[i].op == u->first && i + u->count <= n &&
+		    needs[i + u->count - 1].op == u->first + u->count - 1) {
 			draw_unit_name(d->f, u, d->to);
-			draw_condition(&op->needs[i], d->to);
+			draw_condition(&needs[i], d->to);
 			i += u->count - 1;
 		} else {
-			buf_puts(d->to, d->f->ops[op->needs[i].op].id);
-			draw_condition(&op->needs[i], d->to);
+			buf_puts(d->to, d->f->ops[needs[i].op].id);
+			draw_condition(&needs[i], d->to);
 		}
 	}
 	if (rest > 0)
@@ -266,7 +312,10 @@ draw_text(const struct drawing *d)
 		d->to->failed = true;
 	} else {
 		draw_find_units(d->f, &l);
-		find_levels(d->f, &l);
+		find_levels(d, &l);
+		/* The order knows nothing of what the synthesis waits for beside its needs. */
+		if (d->last != NULL)
+			find_levels(d, &l);
 		memcpy(sorted.units, l.units, l.nunits * sizeof(*l.units));
 		sorted.nunits = l.nunits;
 		qsort(sorted.units, sorted.nunits, sizeof(*sorted.units), compare_units);
@@ -353,15 +402,14 @@ static void
 draw_edges(const struct drawing *d, size_t op,
     void (*draw_edge)(const struct drawing *, const struct flow_edge *, size_t, struct slice))
 {
+	const struct flow_edge *edges;
+	uint32_t n = draw_edges_to(d, (uint32_t)op, &edges), i;
 	struct buf text = {0};
-	uint32_t i;
 
-	for (i = 0; i < d->f->ops[op].nneeds; i++) {
-		const struct flow_edge *edge = &d->f->ops[op].needs[i];
-
+	for (i = 0; i < n; i++) {
 		buf_reset(&text);
-		draw_condition(edge, &text);
-		draw_edge(d, edge, op,
+		draw_condition(&edges[i], &text);
+		draw_edge(d, &edges[i], op,
 		    text.len > 0 ? (struct slice){text.data + 1, text.len - 1} : (struct slice){"", 0});
 	}
 	buf_clear(&text);
@@ -421,8 +469,9 @@ void
 flow_graph(const struct flow *f, enum flow_graph_format format, flow_graph_label *label, void *arg,
     struct buf *to)
 {
-	struct drawing d = {f, label, arg, to, format == FLOW_GRAPH_PLAIN};
+	struct drawing d = {f, label, arg, to, format == FLOW_GRAPH_PLAIN, NULL, 0};
 
+	find_last(&d);
 	switch (format) {
 	case FLOW_GRAPH_TEXT:
 	case FLOW_GRAPH_PLAIN:
@@ -438,4 +487,5 @@ flow_graph(const struct flow *f, enum flow_graph_format format, flow_graph_label
 		draw_svg(&d);
 		break;
 	}
+	free(d.last);
 }

@@ -10,6 +10,8 @@ struct drawing {
 	void *arg;
 	struct buf *to;
 	bool plain; /* text without lines and signs */
+	struct flow_edge *last; /* what the synthesis waits for, when that is more than its needs; else NULL */
+	uint32_t nlast;
 };
 
 /* Operations that one foreach made, or a single one. */
@@ -28,6 +30,8 @@ void draw_find_units(const struct flow *f, struct draw_units *l);
 void draw_unit_name(const struct flow *f, const struct draw_unit *u, struct buf *to);
 void draw_unit_label(const struct drawing *d, const struct draw_unit *u, struct buf *to);
 void draw_condition(const struct flow_edge *edge, struct buf *to);
+/* The lines that lead to an operation, ascending by op; how many. */
+uint32_t draw_edges_to(const struct drawing *d, uint32_t op, const struct flow_edge **edges);
 /* What the caller says beside an operation, or NULL. */
 const char *draw_label(const struct drawing *d, size_t op);
 

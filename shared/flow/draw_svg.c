@@ -258,24 +258,25 @@ add_line(struct picture *p, const struct flow_edge *edge, uint32_t from, uint32_
 static void
 add_lines(struct picture *p, uint32_t op)
 {
-	const struct flow_op *o = &p->d->f->ops[op];
 	const struct flow_grown *g = flow_grown(p->d->f, op);
-	uint32_t i;
+	const struct flow_edge *edges;
+	uint32_t n = draw_edges_to(p->d, op, &edges), i;
 
-	for (i = 0; i < o->nneeds; i++)
-		if (i == 0 || p->u.unit_of[o->needs[i].op] != p->u.unit_of[o->needs[i - 1].op])
-			add_line(p, &o->needs[i], o->needs[i].op, op);
-	if (g != NULL && g->kind == FLOW_GROWN_SPAWN && o->nneeds == 0 && g->parent != FLOW_NO_OP)
+	for (i = 0; i < n; i++)
+		if (i == 0 || p->u.unit_of[edges[i].op] != p->u.unit_of[edges[i - 1].op])
+			add_line(p, &edges[i], edges[i].op, op);
+	if (g != NULL && g->kind == FLOW_GROWN_SPAWN && n == 0 && g->parent != FLOW_NO_OP)
 		add_line(p, NULL, g->parent, op);
 }
 
 static int
 find_lines(struct picture *p)
 {
+	const struct flow_edge *edges;
 	size_t most = 1, i;
 
 	for (i = 0; i < p->u.nunits; i++)
-		most += p->d->f->ops[p->u.units[i].first].nneeds + 1;
+		most += draw_edges_to(p->d, p->u.units[i].first, &edges) + 1;
 	p->lines = calloc(most, sizeof(*p->lines));
 	p->about = calloc(most, sizeof(*p->about));
 	if (p->lines == NULL || p->about == NULL)

@@ -200,4 +200,19 @@ cause() { grep -F '"event":"NodeFailed"' "$(run_dir)/events.jsonl" | grep -F "\"
 equal "that it was accepted is none" "exit status 3" "$(cause silent)"
 equal "what was said before is" "exit status 3: that is why" "$(cause says)"
 matches "a rejection is, and not the hint below it" "^exit status 3: flowsup: spawn: builder_error: " "$(cause refused)"
+
+# ---- The synthesis stands behind all that it waits for ----
+run_flow <<'Y'
+reactive: all
+roles: {r: {provider: robot}}
+plan:
+  - {id: a, assignee: r, instruction: 'flowsup emit spawn --instruction true --independent && flowsup emit spawn --instruction "flowsup emit spawn --instruction false"'}
+  - {id: b, needs: [a], run: 'true'}
+synthesis: {assignee: r, instruction: 'flowsup emit spawn --instruction true'}
+Y
+drawn() { "$FLOWSUP" show "$RUN" --graph "$1"; }
+matches "also what was added, but for what it asked for itself" \
+	' 4 synthesis +[a-z]+ +needs a always, b always, a\.s1 always, a\.s2\.s1 always'$'\n' "$(drawn text)"
+matches "and that stands behind it" ' 5 synthesis.s1 +[a-z]+ +needs synthesis' "$(drawn text)"
+equal "so in all pictures" "1 1 1" "$(drawn dot | grep -c 'n5 -> n2 .*always') $(drawn mermaid | grep -c 'n5 .*always.* n2') $(drawn svg | grep -c '<title>a\.s2\.s1 → synthesis, always')"
 plan
