@@ -178,6 +178,10 @@ describe(const struct playbook *p, struct buf *to)
 	struct err e = {0};
 	size_t i;
 
+	if (p->rival != NULL) {
+		buf_printf(to, "cannot be played: %s has the same name", p->rival);
+		return;
+	}
 	if (flow_read_file(p->path, &f, NULL, &e) != 0) {
 		buf_printf(to, "broken: %s", e.msg);
 		return;
@@ -215,9 +219,11 @@ print_line(const struct playbook *p, struct output *out)
 
 	o = json_set(o, "path", json_string_lossy(slice_of(p->path), NULL));
 	o = json_set(o, "hidden", json_bool(p->hidden));
-	o = json_set(o, "valid", json_bool(flow_read_file(p->path, &f, NULL, &e) == 0));
+	if (flow_read_file(p->path, &f, NULL, &e) == 0 && p->rival != NULL && !p->hidden)
+		(void)playbook_refuse(p, &e);
+	o = json_set(o, "valid", json_bool(e.code == ERR_NONE));
 	o = json_set(o, "arguments", f != NULL ? arguments_json(f) : json_null());
-	o = json_set(o, "error", f == NULL ? json_string_lossy(slice_of(e.msg), NULL) : json_null());
+	o = json_set(o, "error", e.code != ERR_NONE ? json_string_lossy(slice_of(e.msg), NULL) : json_null());
 	flow_free(f);
 	out_json(out, o);
 }

@@ -71,7 +71,7 @@ compare(const void *a, const void *b)
 	return c != 0 ? c : strcmp(x->path, y->path);
 }
 
-/* Sorts what one place has, and marks what an earlier place has by the same name. */
+/* Sorts what one place has, and marks what it has twice, and what an earlier place has by the same name. */
 static void
 settle_place(struct playbooks *p, size_t from)
 {
@@ -83,6 +83,11 @@ settle_place(struct playbooks *p, size_t from)
 		for (k = 0; k < from; k++)
 			if (strcmp(p->list[k].name, p->list[i].name) == 0)
 				p->list[i].hidden = true;
+	for (i = from + 1; i < p->count; i++)
+		if (strcmp(p->list[i - 1].name, p->list[i].name) == 0) {
+			p->list[i - 1].rival = p->list[i].path;
+			p->list[i].rival = p->list[i - 1].path;
+		}
 }
 
 int
@@ -140,7 +145,9 @@ not_found(const struct playbooks *p, const char *name, struct err *e)
 		names[nwords + i] = p->list[i].name;
 	nearest = text_nearest(name, names, p->count + nwords);
 	err_set(e, ERR_NOTFOUND, "there is no playbook \"%.80s\"", name);
-	if (nearest != NULL)
+	if (strchr(name, '/') != NULL)
+		err_hint(e, "flowsup start %s   # a document by its path", shell_word(word, name));
+	else if (nearest != NULL)
 		err_hint(e, "flowsup play %s   # did you mean this?", shell_word(word, nearest));
 	else if (p->count > 0)
 		err_hint(e, "flowsup play list");
@@ -148,6 +155,15 @@ not_found(const struct playbooks *p, const char *name, struct err *e)
 		err_hint(e, "mkdir -p ~/.config/flowsup/playbooks   # NAME.yaml goes there");
 	free(names);
 	return -1;
+}
+
+int
+playbook_refuse(const struct playbook *p, struct err *e)
+{
+	char word[SHELL_WORD_TEXT];
+
+	err_set(e, ERR_AMBIGUOUS, "two files could be the playbook \"%s\": %s and %s", p->name, p->path, p->rival);
+	return err_hint(e, "flowsup start %s   # one of them", shell_word(word, p->path));
 }
 
 int
@@ -160,16 +176,13 @@ playbook_path(const char *name, char **out, struct err *e)
 
 	if (r != 0)
 		return -1;
-	for (i = 0; r == 0 && i < p.count; i++) {
-		if (p.list[i].hidden || strcmp(p.list[i].name, name) != 0)
-			continue;
-		if (found != NULL)
-			r = err_set(e, ERR_AMBIGUOUS, "two files could be the playbook \"%s\": %s and %s",
-			    name, found->path, p.list[i].path);
-		found = &p.list[i];
-	}
-	if (r == 0 && found == NULL)
+	for (i = 0; found == NULL && i < p.count; i++)
+		if (!p.list[i].hidden && strcmp(p.list[i].name, name) == 0)
+			found = &p.list[i];
+	if (found == NULL)
 		r = not_found(&p, name, e);
+	else if (found->rival != NULL)
+		r = playbook_refuse(found, e);
 	else if (r == 0 && (*out = strdup(found->path)) == NULL)
 		r = err_nomem(e);
 	playbooks_clear(&p);

@@ -13,6 +13,7 @@ enum { PLAYBOOK_PLACES = 3 };
 struct playbook {
 	char *name, *path;
 	bool hidden; /* one of the same name stands in a place before */
+	const char *rival; /* path of another one in the same directory: neither can be meant; or NULL */
 };
 struct playbooks {
 	struct playbook *list; /* by name, then by place */
@@ -22,6 +23,8 @@ struct playbooks {
 
 int playbooks_find(struct playbooks *out, struct err *e);
 void playbooks_clear(struct playbooks *p);
+/* ERR_AMBIGUOUS: it has a rival. */
+int playbook_refuse(const struct playbook *p, struct err *e);
 /*
  * The path of NAME.yaml or NAME.json, to be freed. ERR_NOTFOUND with the nearest name as a hint;
  * ERR_AMBIGUOUS where both stand in one directory.

@@ -29,6 +29,20 @@ matches "installed ones are found" 'backup +from to \[keep\]' "$list"
 matches "JSON knows the hidden one" "\"path\":\"$T/config/flowsup/playbooks/here.yaml\",\"hidden\":true" \
 	"$("$FLOWSUP" play list --json)"
 matches "and the arguments" '"arguments":\[\{"name":"who","type":"string","required":true,' "$("$FLOWSUP" play list --json)"
+cp .flowsup/playbooks/here.yaml .flowsup/playbooks/twice.yaml
+echo '{"plan": [{"id": "a", "run": "true"}]}' >.flowsup/playbooks/twice.json
+matches "two of one name are marked" 'twice +cannot be played: .flowsup/playbooks/twice.yaml has the same name +.flowsup/playbooks/twice.json' "$("$FLOWSUP" play list)"
+equal "both" 2 "$("$FLOWSUP" play list | grep -c '^twice .*cannot be played')"
+equal "also for programs" 2 "$("$FLOWSUP" play list --json | grep '"name":"twice"' | grep -c '"valid":false,.*"error":"two files could be the playbook')"
+for verb in play "play show"; do
+	# shellcheck disable=SC2086 # words are meant
+	said=$("$FLOWSUP" $verb twice 2>&1)
+	matches "as $verb refuses them" 'two files could be.*hint: flowsup start .flowsup/playbooks/twice.json' "$said"
+	# shellcheck disable=SC2086
+	said=$("$FLOWSUP" $verb ./.flowsup/playbooks/here.yaml 2>&1)
+	matches "$verb takes no path: start does" 'hint: flowsup start ./.flowsup/playbooks/here.yaml' "$said"
+done
+rm .flowsup/playbooks/twice.*
 said=$("$FLOWSUP" play gret 2>&1)
 equal "an unknown name is refused" 2 $?
 matches "with the nearest" 'hint: flowsup play greet +# did you mean this' "$said"
