@@ -40,16 +40,39 @@ admission_over(const struct worker *w)
 	return (w->closed & ~(unsigned)CLOSED_STORAGE) != 0;
 }
 
+/* Behind what began before it: of a start below a keeper is known only when the keeper tells. */
+static void
+tell_closing(struct worker *w)
+{
+	if (!w->deadline_untold || w->beginning > 0)
+		return;
+	w->deadline_untold = false;
+	event_begin(w, "DeadlineClosed");
+	event_end(w);
+}
+
 void
 admission_close(struct worker *w, unsigned why)
 {
 	if ((w->closed & why) == why)
 		return;
 	w->closed |= why;
-	if (why & CLOSED_DEADLINE) {
-		event_begin(w, "DeadlineClosed");
-		event_end(w);
-	}
+	w->deadline_untold |= (why & CLOSED_DEADLINE) != 0;
+	tell_closing(w);
+}
+
+void
+admission_begun(struct worker *w)
+{
+	w->beginning++;
+}
+
+void
+admission_began(struct worker *w)
+{
+	assert(w->beginning > 0);
+	w->beginning--;
+	tell_closing(w);
 }
 
 void

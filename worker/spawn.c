@@ -223,12 +223,22 @@ forget_start(struct attempt_run *a)
 	spawn_give_back(a, op_file_name(a->w, a->op, a->number, "", name));
 }
 
+static void
+is_told(struct attempt_run *a)
+{
+	if (!a->begins)
+		return;
+	a->begins = false;
+	admission_began(a->w);
+}
+
 void
 spawn_failed(struct attempt_run *a, enum op_class class, const struct err *e)
 {
 	struct outcome o = {.class = class, .code = e->sys};
 	struct buf text = {0};
 
+	is_told(a);
 	/* Not its fault: it waits until there is room again. */
 	if (class == CLASS_SPAWN && e->code == ERR_NOSPACE) {
 		storage_start_failed(a->w, e);
@@ -264,6 +274,7 @@ spawn_started(struct attempt_run *a)
 		event_text(w, "version", a->agent->version);
 	}
 	event_end(w);
+	is_told(a);
 	ending_watch(a);
 	if (a->agent != NULL)
 		agent_started(a);
@@ -272,14 +283,20 @@ spawn_started(struct attempt_run *a)
 void
 spawn_now(struct attempt_run *a)
 {
+	struct worker *w = a->w;
 	struct err e = {0};
 
 	a->started_ns = clock_monotonic_ns();
 	a->started_at = (double)clock_wall_ns() / (double)NS_PER_S;
 	if (start_attempt(a, &e) != 0)
 		spawn_failed(a, CLASS_SPAWN, &e);
-	else if (a->keeper == NULL) /* else its keeper tells */
+	else if (a->keeper == NULL)
 		spawn_started(a);
+	else {
+		/* Its keeper tells. */
+		a->begins = true;
+		admission_begun(w);
+	}
 }
 
 /* dir is the attempt's directory, whose marks go with it, or NULL. If it cannot be removed, a resume

@@ -87,6 +87,7 @@ struct attempt_run {
 	enum op_class forced; /* why we ended it: decides whatever the process says about itself */
 	bool exited;	      /* a zombie that pins the group's number, until reaped */
 	bool silent_told;
+	bool begins;	      /* below a keeper, which has not told yet what came of it */
 	unsigned leftovers; /* processes that had to be ended after its own had */
 	unsigned strays;    /* of them, those in other sessions that are still there */
 	int64_t started_ns;
@@ -200,6 +201,8 @@ struct worker {
 	struct op_list ready, paused;
 	struct op_list gated; /* ready, but for an approval that is not looked at yet */
 	unsigned closed;
+	unsigned beginning; /* starts that keepers have not told of */
+	bool deadline_untold; /* closed by it, and the event waits for them */
 	bool gate_closed, stop_now;
 	unsigned slots, running;
 	size_t retrying, settling;
@@ -350,6 +353,9 @@ bool admission_open(struct worker *w);
 /* Closed by something that does not pass. */
 bool admission_over(const struct worker *w);
 void admission_close(struct worker *w, unsigned why);
+/* A start that was admitted takes place elsewhere; what came of it has been told. */
+void admission_begun(struct worker *w);
+void admission_began(struct worker *w);
 void admission_reopen(struct worker *w, unsigned why);
 void gate_close(struct worker *w);
 void gate_open(struct worker *w);

@@ -150,6 +150,19 @@ wait_until ended
 equal "a worker that dies meanwhile interrupts it" "interrupted" "$(shown 'op["again"]["state"]')"
 matches "and that is said" "exit; its next attempt was due when the worker ended" "$(shown 'op["again"]["why"]')"
 
+# ---- The order of the log is that of what happened ----
+begin --timeout 1h -j 8 <<'Y'
+roles: {r: {provider: robot}}
+plan: [{id: a, assignee: r, foreach: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20], instruction: 'echo {{item}}'}]
+Y
+some_ended() { [ "$(events NodeCompleted)" -ge 9 ]; }
+wait_until some_ended
+deadline_passes
+wait_until ended
+deadline_is_ahead
+equal "what began below a keeper before the closing stands before it" "timed_out 1 0" \
+	"$(run_status "$RUN") $(events DeadlineClosed) $(starts_after)"
+
 # ---- FLOWSUP_DEADLINE ----
 run_flow --timeout 1h <<'Y'
 reactive: all
