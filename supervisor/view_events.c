@@ -1,4 +1,5 @@
-/* What only the run's events tell of operations without a saved outcome: times, and how far they are. */
+/* What only the run's events tell of operations: without a saved outcome times and how far they are; what
+ * they asked for in vain. */
 #include <string.h>
 
 #include "events.h"
@@ -83,4 +84,44 @@ view_recent(const struct run_files *f)
 	}
 	tail_close(&t);
 	return recent;
+}
+
+/* ---- What was rejected ---- */
+
+static int
+take_rejected(void *arg, struct slice line, struct err *e)
+{
+	static const char name[] = "\"SpawnRejected\"";
+	struct json **all = arg, *event = NULL, *of_op;
+	struct err ignored = {0};
+	struct slice op, reason;
+
+	if (memmem(line.data, line.len, name, sizeof(name) - 1) == NULL ||
+	    json_parse(line, NULL, &event, NULL, &ignored) != 0)
+		return ignored.code == ERR_NOMEM ? err_nomem(e) : 0;
+	op = json_text(json_get(event, "op"));
+	reason = json_text(json_get(event, "reason"));
+	if (op.len > 0 && reason.len > 0) {
+		of_op = json_getn(*all, op) != NULL ? json_ref(json_getn(*all, op)) : json_object();
+		of_op = json_setn(of_op, reason, json_int(1 + view_number(of_op, reason.data, 0)));
+		*all = json_setn(*all, op, of_op);
+	}
+	json_unref(event);
+	return *all != NULL ? 0 : err_nomem(e);
+}
+
+struct json *
+view_rejected(const struct run_files *f)
+{
+	struct json *all = json_object();
+	struct err ignored = {0};
+	struct tail t;
+
+	tail_init(&t, f->fd, RUN_EVENTS);
+	if (all != NULL && tail_read(&t, take_rejected, &all, &ignored) != 0 && ignored.code == ERR_NOMEM) {
+		json_unref(all);
+		all = NULL;
+	}
+	tail_close(&t);
+	return all;
 }

@@ -370,6 +370,8 @@ operation_json(const struct run_files *f, const struct session *s, size_t op,
 	o = json_set(o, "progress_text", running ? member_or_null(v->recent, "text") : json_null());
 	o = json_set(o, "leftovers", json_int(v->leftovers));
 	o = json_set(o, "needs", needs_json(f, op));
+	if (v->rejected != NULL)
+		o = json_set(o, "rejected", json_ref(v->rejected));
 	return with_origin(f, (uint32_t)op, o);
 }
 
@@ -486,10 +488,23 @@ recent_of(const struct run_files *f, struct op_view *ops)
 	return recent;
 }
 
+/* Of a run that has rejected nothing no events are read for it. */
+static struct json *
+rejected_of(const struct run_files *f, const struct session *s, struct op_view *ops)
+{
+	bool any = json_length(json_get(json_get(s->metadata, "growth"), "rejected")) > 0;
+	struct json *rejected = any ? view_rejected(f) : NULL;
+	size_t i;
+
+	for (i = 0; rejected != NULL && i < f->flow->nops; i++)
+		ops[i].rejected = json_get(rejected, f->flow->ops[i].id);
+	return rejected;
+}
+
 static struct json *
 operations_json(const struct run_files *f, const struct session *s, struct op_view *ops)
 {
-	struct json *carried = view_carried(f), *array = json_array(), *recent;
+	struct json *carried = view_carried(f), *array = json_array(), *recent, *rejected;
 	size_t i, op;
 
 	for (i = 0; i < f->flow->nops; i++) {
@@ -504,6 +519,7 @@ operations_json(const struct run_files *f, const struct session *s, struct op_vi
 	for (i = 0; i < f->flow->nops; i++)
 		ops[i].carried = ops[i].carried && ops[i].end == NULL;
 	recent = recent_of(f, ops);
+	rejected = rejected_of(f, s, ops);
 	/* In an order in which predecessors come first: skipping goes from one to the next. */
 	for (i = 0; i < f->flow->nops; i++) {
 		op = f->flow->order[i];
@@ -512,6 +528,7 @@ operations_json(const struct run_files *f, const struct session *s, struct op_vi
 	for (i = 0; i < f->flow->nops; i++)
 		array = json_append(array, operation_json(f, s, i, ops));
 	json_unref(recent);
+	json_unref(rejected);
 	return array;
 }
 

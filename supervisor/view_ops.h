@@ -24,6 +24,7 @@ struct op_view {
 	const struct json *before; /* the end of the attempt before that */
 	int64_t leftovers; /* processes that all its attempts here left, and that were ended */
 	const struct json *recent; /* of view_recent, or NULL */
+	const struct json *rejected; /* of view_rejected, or NULL */
 	size_t blocker; /* operation that keeps it from running, SIZE_MAX: none; itself: a condition */
 };
 
@@ -37,6 +38,9 @@ bool view_is_settled(enum op_state s);
  * event that told it),"fraction","text"}, each only where it is known. NULL: out of memory.
  */
 struct json *view_recent(const struct run_files *f);
+
+/* By operation how many of its requests the run has rejected, by reason. NULL: out of memory. */
+struct json *view_rejected(const struct run_files *f);
 
 /* Why it is as it is, of an operation among all; null when there is nothing to say. */
 struct json *view_why(const struct run_files *f, const struct session *s, size_t op,

@@ -271,6 +271,42 @@ why_interrupted(const struct run_files *f, const struct op_view *v, struct buf *
 		: "was running when the worker ended; no outcome");
 }
 
+/* ---- Beside it ---- */
+
+static void
+add_rejected(const struct op_view *v, struct buf *to)
+{
+	struct json_iter it = json_iterate(v->rejected);
+	const struct json *n;
+	struct slice reason;
+	bool any = false;
+
+	while (json_next(&it, &reason, &n)) {
+		if (!any)
+			separate(to);
+		buf_printf(to, "%s%lld ", any ? ", " : "asked in vain: ", (long long)view_number(v->rejected, reason.data, 0));
+		buf_slice(to, reason);
+		any = true;
+	}
+}
+
+/* Members of a response that would be requests in another document are data here. */
+static void
+add_data(const struct run_files *f, size_t op, const struct op_view *v, struct buf *to)
+{
+	const struct json *reactive = f->flow->reactive, *response = json_get(v->entry, "response");
+	const struct flow_how *how = f->flow->ops[op].how;
+	bool may_escalate = how->role != NULL && how->role->escalate_to != NULL;
+	const char *member = json_get(response, "spawn") != NULL ? "spawn"
+	    : json_get(response, "escalate") != NULL && !may_escalate ? "escalate" : NULL;
+
+	if (v->state != OP_COMPLETED || how->response != FLOW_RESPONSE_JSON || member == NULL ||
+	    (reactive != NULL && !slice_is(json_text(reactive), "off")))
+		return;
+	separate(to);
+	buf_printf(to, "\"%s\" in its response is data: reactive is off", member);
+}
+
 struct json *
 view_why(const struct run_files *f, const struct session *s, size_t op, const struct op_view *ops)
 {
@@ -307,6 +343,8 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 		why_ran(f, op, ops, &b);
 		break;
 	}
+	add_rejected(&ops[op], &b);
+	add_data(f, op, &ops[op], &b);
 	if (b.failed)
 		text = NULL;
 	else

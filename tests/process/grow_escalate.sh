@@ -84,6 +84,7 @@ plan:
       if [ "\$WHO" = junior ]; then echo '{"escalate": {"to": "senior", "reason": "too hard"}}'; else echo '{"by": "senior"}'; fi
   - {id: after, needs: [{op: work, when: {pointer: /by, equals: senior}}], run: 'cat "\$FLOWSUP_DEP_work"'}
 Y
+check "which is no data" bash -c "! '$FLOWSUP' show '$RUN' | grep -q 'is data'"
 equal "a response asks for another try" "completed too hard" "$(run_status "$RUN") $(spawned '[e["reason"] for e in s if "reason" in e][0]')"
 equal "the condition is asked of the last one" '{"by": "senior"}' "$(output after)"
 matches "what was added waits for it too" '"by": "senior"' "$(output work.s1)"

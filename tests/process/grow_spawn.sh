@@ -144,10 +144,14 @@ equal "what emit had asked for is asked for once" 4 "$(spawned 'len(s)')"
 equal "each rejection has its reason" "2 2 1" "$(for r in null_child builder_error duplicate; do
 	grep '"event":"SpawnRejected"' "$(run_dir)/events.jsonl" | grep -c "\"reason\":\"$r\""; done | xargs)"
 equal "the run completes all the same" completed "$(run_status "$RUN")"
+equal "show counts them for each operation" "{'duplicate': 1, 'null_child': 2, 'builder_error': 2} None" \
+	"$(shown 'str(op["a"]["rejected"]) + " " + str(op["a.s1"].get("rejected"))')"
+matches "in words too" 'asked in vain: 1 duplicate, 2 null_child, 2 builder_error' "$(shown 'op["a"]["why"]')"
 run_flow <<Y
 plan: [{id: a, response: json, run: 'cat "$T/answer"'}]
 Y
 equal "with reactive: off they are data" "completed 0 0" "$(run_status "$RUN") $(spawned 'len(s)') $(events SpawnRejected)"
+matches "and show says so" '"spawn" in its response is data: reactive is off' "$(shown 'op["a"]["why"]')"
 
 # ---- The notification ----
 cat >"$T/notified.sh" <<'S'
