@@ -186,21 +186,26 @@ write_deps_file(struct building *b, const char *name, struct err *e)
 	return rc;
 }
 
-int
-given_deps(struct building *b, struct err *e)
+/* It needs a foreach over a response: nobody who wrote it knew of how many operations. */
+static bool
+needs_items(const struct building *b)
 {
 	const struct flow_op *def = &b->w->flow->ops[b->op];
+	uint32_t n;
+
+	for (n = 0; n < def->nneeds; n++)
+		if (b->w->flow->ops[def->needs[n].op].how->foreach_pointer != NULL)
+			return true;
+	return false;
+}
+
+static int
+add_deps_file(struct building *b, struct err *e)
+{
 	char name[OP_FILE_TEXT];
 	struct buf value = {0};
-	uint32_t n;
 	int rc;
 
-	if (def->nneeds <= FLOW_MAX_DEP_VARIABLES && !synthesis_is(b->w, b->op)) {
-		for (n = 0; n < def->nneeds; n++)
-			if (add_dep_variable(b, def->needs[n].op, e) != 0)
-				return -1;
-		return 0;
-	}
 	op_file_name(b->w, b->op, b->w->ops[b->op].attempts, ".deps", name);
 	buf_printf(&value, "%s/%s", b->w->ops_path, name);
 	rc = buf_ok(&value, e);
@@ -210,4 +215,17 @@ given_deps(struct building *b, struct err *e)
 		rc = given_variable(b, "FLOWSUP_DEPS", buf_text(&value), e);
 	buf_clear(&value);
 	return rc;
+}
+
+int
+given_deps(struct building *b, struct err *e)
+{
+	const struct flow_op *def = &b->w->flow->ops[b->op];
+	bool only_file = def->nneeds > FLOW_MAX_DEP_VARIABLES || synthesis_is(b->w, b->op);
+	uint32_t n;
+
+	for (n = 0; n < def->nneeds && !only_file; n++)
+		if (add_dep_variable(b, def->needs[n].op, e) != 0)
+			return -1;
+	return only_file || needs_items(b) ? add_deps_file(b, e) : 0;
 }

@@ -8,6 +8,8 @@ plan:
   - {id: each, needs: [list], foreach: /files, run: 'echo "got $1"'}
   - {id: words, needs: [list], foreach: {op: list, pointer: /files}, exec: [echo, "{{item}}", "{{ops.list.response}}"]}
   - {id: all, needs: [each], run: 'cat "$FLOWSUP_DEP_each_0" "$FLOWSUP_DEP_each_1" "$FLOWSUP_DEP_each_2"'}
+  - {id: lines, needs: [each], run: 'cut -f 1 "$FLOWSUP_DEPS" && cut -f 2 "$FLOWSUP_DEPS" | xargs cat'}
+  - {id: others, needs: [list], run: 'echo ${FLOWSUP_DEPS-unset}'}
   - {id: when, needs: [{op: each, when: {pointer: "", matches: got}}], run: echo yes}
   - {id: fails, needs: [{op: each, on: failure}], run: echo no}
 Y
@@ -15,6 +17,8 @@ equal "it completes" "completed" "$(run_status "$RUN")"
 equal "one for each item, and what needs it waits for all" 'got a b
 got {"n":1}
 got 7' "$(output all)"
+equal "nobody has to know how many there are" 'each.0 each.1 each.2 got a b got {"n":1} got 7' "$(output lines | xargs -d '\n' echo)"
+equal "elsewhere there is no such file" unset "$(output others)"
 equal "templates have the item and what it needs" '{"n":1} {"files":["a b",{"n":1},7]}' "$(output words.1)"
 equal "conditions are asked of each item" "completed skipped" "$(shown 'op["when"]["state"] + " " + op["fails"]["state"]')"
 equal "items are recorded with their numbers" "0 1 2" "$(spawned '" ".join(e["request_key"] for e in s if e["spawn_id"].startswith("each."))')"
