@@ -8,6 +8,7 @@
  *	schema.c   schemas of responses        schema_fits.c  and what they say about one
  *	own.c      planner and synthesis as operations   planner.c  a planner's answer
  *	graph.c    edges, order, cycles            refs.c  templates and conversations against the graph
+ *	forewarn.c what cannot come to a good end
  *	grow.c     operations that are added while it runs, live and from a checkpoint
  */
 #ifndef FLOWSUP_FLOW_MODEL_H
@@ -310,6 +311,8 @@ void make_graph(struct reader *r);
 /* Kahn's order into own->order, which has room; unmet is scratch of nops. How many it could place. */
 size_t order_operations(struct flow_owned *own, uint32_t *unmet);
 void check_references(struct reader *r);
+/* Adds warnings, of a document without problems. */
+void forewarn(struct reader *r);
 
 /* read.c: document is consumed. d must not be NULL. */
 int model_read(struct json *document, enum origin origin, const char *name,

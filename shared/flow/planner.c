@@ -158,8 +158,11 @@ flow_planner_format(const struct flow *f, struct buf *to)
 {
 	buf_puts(to, "\n\nAnswer with a plan and nothing else: one JSON array, without any text around it "
 		     "and without a code fence. Each element is an object that describes one operation:\n"
-		     "- \"id\": a name, unique in the plan: letters, digits, '.', '_' and '-'\n"
-		     "- \"assignee\": who does it, one of: ");
+		     "- \"id\": a name, unique in the plan: letters, digits, '.', '_' and '-'; not \"" FLOW_PLANNER
+		     "\"");
+	if (f->synthesis != NULL)
+		buf_puts(to, " or \"" FLOW_SYNTHESIS "\"");
+	buf_puts(to, "\n- \"assignee\": who does it, one of: ");
 	add_roles(f, to);
 	buf_puts(to, "\n- \"instruction\": all that the assignee needs to know; {{ops.ID.response}} stands "
 		     "for the answer of an operation that it needs\n"

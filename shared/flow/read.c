@@ -51,6 +51,8 @@ read_whole(struct reader *r)
 		make_graph(r);
 	if (!r->failed)
 		check_references(r);
+	if (!r->failed && r->origin == ORIGIN_PERSON)
+		forewarn(r);
 }
 
 static void

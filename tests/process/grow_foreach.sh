@@ -83,6 +83,34 @@ plan:
   - {id: each, foreach: {op: list, pointer: ""}, run: 'true'}
 Y
 
+# Valid, and cannot come to a good end: said by check and by start.
+warns() { "$FLOWSUP" check - 2>&1 >/dev/null; }
+matches "a list in a text is warned of" '3:40: warning: operation "each": "foreach" looks for a list in the response of "list", which is a text.*note: give "list" response: json' "$(warns <<'Y'
+plan:
+  - {id: list, run: 'echo "[]"'}
+  - {id: each, needs: [list], foreach: "", run: 'true'}
+Y
+)"
+equal "not of one in JSON, nor in lines of it" "" "$(warns <<'Y'
+plan:
+  - {id: list, response: json, run: 'echo "[]"'}
+  - {id: lines, response: jsonl, run: 'echo 1'}
+  - {id: each, needs: [list], foreach: "", run: 'true'}
+  - {id: other, needs: [list, lines], foreach: {op: lines, pointer: ""}, run: 'true'}
+Y
+)"
+long() { printf 'x%.0s' $(seq "$1"); }
+grows() { # length of the id, reactive, role
+	warns <<-Y
+		reactive: $2
+		roles: {low: {escalate_to: high}, high: {}}
+		plan: [{id: $(long "$1"), run: 'true'${3-}}]
+	Y
+}
+matches "an id without room for what is asked for is, too" 'its id has no room for ".s1".*at most 61 characters' "$(grows 62 all)"
+matches "also where only another try may come" 'its id has no room' "$(grows 64 off ', assignee: low')"
+equal "not where there is room, nor where nothing is asked for" "" "$(grows 61 all)$(grows 64 off)$(grows 64 '[low]')"
+
 # ---- A crash in the middle of many ----
 begin -j 4 <<'Y'
 plan:

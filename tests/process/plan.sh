@@ -31,6 +31,7 @@ matches "the first refusal names the reason" 'I would do this first.*What is wro
 matches "the second all reasons" 'there is no role "nobody".*"run" is not allowed here \(use "instruction"' \
 	"$(tr '\n' ' ' <"$AGENT/planned-3")"
 matches "what it made ran in order" '"response":"turns: ok B turns: ok A\|\|"' "$(entry b)"
+check "it is told which ids are taken" grep -q "'-'; not \"planner\"$" "$AGENT/planned-1"
 equal "the checkpoint holds the plan" "planner a b " "$(ids "$(exported)")"
 equal "two refusals are events" 2 "$(grep -c '"event":"PlanRejected"' "$(run_dir)/events.jsonl")"
 matches "and the acceptance" '"operations":2}' "$(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl")"

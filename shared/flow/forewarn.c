@@ -1,0 +1,73 @@
+/* What is valid in a document and cannot come to a good end when it runs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "model.h"
+
+enum { SHORTEST_ADDITION = sizeof(".s1") - 1 };
+
+static const struct flow_op *
+first_op(const struct reader *r, const struct draft *d)
+{
+	return &r->own->ops[d->first];
+}
+
+/* A text is no list, whatever stands in it. */
+static void
+warn_of_text(struct reader *r, const struct draft *d)
+{
+	const struct json *where = first_op(r, d)->how->foreach_pointer;
+	const struct json *op = json_get(where, "op");
+	const struct name *name = op != NULL ? find_name(r, json_cstr_of(op)) : NULL;
+	enum flow_response response;
+
+	if (name == NULL || name->count != 1)
+		return;
+	response = r->own->ops[name->first].how->response;
+	if (response == FLOW_RESPONSE_JSON || response == FLOW_RESPONSE_JSONL)
+		return;
+	hint(warning(r, json_get(d->object, "foreach"),
+		 "\"foreach\" looks for a list in the response of \"%s\", which %s: it will fail", name->id,
+		 response == FLOW_RESPONSE_NONE ? "has none" : "is a text"),
+	    "give \"%s\" response: json", name->id);
+}
+
+static bool
+may_ask(const struct reader *r, const struct flow_op *op)
+{
+	const struct flow_role *role = op->how->role;
+
+	return (role != NULL && role->escalate_to != NULL) ||
+	    flow_reactive_allows(&r->own->f, role != NULL ? role->name : NULL);
+}
+
+/* What it asks for would be called after it. The last one of a foreach has the longest id. */
+static void
+warn_of_length(struct reader *r, const struct draft *d)
+{
+	const struct flow_op *op = &r->own->ops[d->first + d->count - 1];
+
+	if (strlen(op->id) + SHORTEST_ADDITION <= FLOW_MAX_ID || !may_ask(r, op))
+		return;
+	hint(warning(r, json_get(d->object, "id"),
+		 "its id has no room for \".s1\": what it asks for, another try too, will be rejected"),
+	    "an id of at most %d characters", FLOW_MAX_ID - SHORTEST_ADDITION);
+}
+
+void
+forewarn(struct reader *r)
+{
+	const struct draft *d;
+	size_t i;
+
+	for (i = 0; i < r->ndrafts; i++) {
+		d = &r->drafts[i];
+		if (d->count == 0 || d->own)
+			continue;
+		snprintf(r->context, sizeof(r->context), "operation \"%s\": ", d->id);
+		if (first_op(r, d)->how->foreach_pointer != NULL)
+			warn_of_text(r, d);
+		warn_of_length(r, d);
+		r->context[0] = '\0';
+	}
+}
