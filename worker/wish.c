@@ -24,6 +24,24 @@ op_of(const struct worker *w, uint32_t i)
 
 /* ---- Form ---- */
 
+/* What the command adds for itself, and the checkpoint's way to say the same, are not offered. */
+static int
+unknown_member(struct slice name, const char *const *known, struct err *e)
+{
+	struct buf text = {0};
+	size_t i;
+
+	buf_printf(&text, "a request has no member \"%.*s\": it may have", (int)(name.len < 64 ? name.len : 64),
+	    name.data);
+	for (i = 0; known[i] != NULL; i++)
+		if (strcmp(known[i], "id") != 0 && strcmp(known[i], "operation") != 0)
+			buf_printf(&text, "%s %s", i > 0 ? "," : "", known[i]);
+	if (buf_ok(&text, e) == 0)
+		err_set(e, ERR_REFUSED, "%s", buf_text(&text));
+	buf_clear(&text);
+	return -1;
+}
+
 static int
 check_members(const struct json *request, const char *const *known, struct err *e)
 {
@@ -36,8 +54,7 @@ check_members(const struct json *request, const char *const *known, struct err *
 		for (i = 0; known[i] != NULL && !slice_is(name, known[i]); i++)
 			;
 		if (known[i] == NULL)
-			return err_set(e, ERR_REFUSED, "a request has no member \"%.*s\"",
-			    (int)(name.len < 64 ? name.len : 64), name.data);
+			return unknown_member(name, known, e);
 	}
 	return 0;
 }

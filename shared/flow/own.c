@@ -114,7 +114,16 @@ find_own(struct flow *f)
 void
 check_model_entry(struct reader *r, const struct json *object, const struct flow_how *how)
 {
-	static const char *const keys[] = {"run", "exec", "env", "cwd"};
+	static const struct {
+		const char *key, *instead;
+	} keys[] = {
+	    {"run", "use \"instruction\" with an \"assignee\""},
+	    {"exec", "use \"instruction\" with an \"assignee\""},
+	    {"env", "leave it out: an operation has the variables of its \"assignee\"; what it is to know goes "
+		"into \"instruction\""},
+	    {"cwd", "leave it out: all operations begin where the run was started; name another directory in "
+		"\"instruction\""},
+	};
 	const struct json *v;
 	size_t i;
 
@@ -125,12 +134,12 @@ check_model_entry(struct reader *r, const struct json *object, const struct flow
 	if (r->own->f.model_commands)
 		return;
 	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		v = json_get(object, keys[i]);
+		v = json_get(object, keys[i].key);
 		if (v != NULL)
-			hint(problem(r, v, "\"%s\" is not allowed here", keys[i]),
-			    "use \"instruction\" with an \"assignee\"");
+			hint(problem(r, v, "\"%s\" is not allowed here", keys[i].key), "%s", keys[i].instead);
 	}
 	if (how->role != NULL && how->role->provider != NULL && strcmp(how->role->provider, "sh") == 0)
-		problem(r, object, "the role \"%s\" runs shell text, which is not allowed here",
-		    how->role->name);
+		hint(problem(r, object, "the role \"%s\" runs shell text, which is not allowed here",
+			 how->role->name),
+		    "give it to another \"assignee\"");
 }

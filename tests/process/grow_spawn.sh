@@ -146,6 +146,8 @@ equal "each rejection has its reason" "2 2 1" "$(for r in null_child builder_err
 equal "the run completes all the same" completed "$(run_status "$RUN")"
 equal "show counts them for each operation" "{'duplicate': 1, 'null_child': 2, 'builder_error': 2} None" \
 	"$(shown 'str(op["a"]["rejected"]) + " " + str(op["a.s1"].get("rejected"))')"
+check "one with a member that there is not learns which there are" has_event SpawnRejected \
+	'a request has no member \"needs\": it may have instruction, run, exec, assignee, independent, reason, context, key"'
 matches "in words too" 'asked in vain: 1 duplicate, 2 null_child, 2 builder_error' "$(shown 'op["a"]["why"]')"
 run_flow <<Y
 plan: [{id: a, response: json, run: 'cat "$T/answer"'}]

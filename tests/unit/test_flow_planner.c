@@ -43,8 +43,9 @@ static const struct {
 	"an operation of the plan has the id \"synthesis\" already"},
     {"[{\"id\":\"a\",\"run\":\"x\"}]", "\"run\" is not allowed here"},
     {"[{\"id\":\"a\",\"exec\":[\"x\"]}]", "\"exec\" is not allowed here"},
-    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"env\":{\"A\":\"b\"}}]", "\"env\" is not allowed here"},
-    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"cwd\":\"/\"}]", "\"cwd\" is not allowed here"},
+    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"env\":{\"A\":\"b\"}}]", "\"env\" is not allowed here (leave it out: an operation has the variables of its \"assignee\"; "
+	"what it is to know goes into \"instruction\")"},
+    {"[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"cwd\":\"/\"}]", "\"cwd\" is not allowed here (leave it out: all operations begin where the run was started"},
     {"[{\"id\":\"a\",\"assignee\":\"s\",\"instruction\":\"x\"}]", "the role \"s\" runs shell text"},
     {"[{\"id\":\"a\",\"run\":\"x\"},{\"id\":\"a\",\"assignee\":\"q\",\"instruction\":\"x\"}]",
 	"\"run\" is not allowed here (use \"instruction\" with an \"assignee\"); operation \"a\": there is no role"},
