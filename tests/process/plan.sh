@@ -106,6 +106,7 @@ equal "an answer that came without a worker is the plan" "completed 1" "$(run_st
 
 rm "$(run_dir)/checkpoint.json.journal"
 cp "$T/cut.json" "$(run_dir)/checkpoint.json"
+mkdir "$(run_dir)/artifacts" # that of the run it is from; this one has that of the run it resumes
 sql "update sessions set status = 'crashed', reason_code = 'run.crashed.unknown' where run_id = '$RUN'"
 OLD=$RUN
 RUN=$("$FLOWSUP" resume "$OLD" 2>"$T/err") || note "$(cat "$T/err")"
