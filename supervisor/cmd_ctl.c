@@ -346,7 +346,7 @@ tell_lost(const struct json *all)
 			continue;
 		cli_note("control %.8s: the worker that claimed it is dead; only a person can say what came of it",
 		    render_member(one, "id"));
-		cli_hint("%s", render_member(one, "command"));
+		mailbox_hint(one);
 	}
 }
 

@@ -327,6 +327,16 @@ print_result(struct output *out, const char *result, const char *state)
 }
 
 static void
+print_commands(struct output *out, const struct json *control)
+{
+	struct json_iter it = json_iterate(json_get(control, "commands"));
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		line(out, "", json_cstr_of(one));
+}
+
+static void
 print_controls(struct output *out, const struct json *run)
 {
 	struct json_iter it = json_iterate(json_get(run, "controls"));
@@ -343,7 +353,7 @@ print_controls(struct output *out, const struct json *run)
 		    render_seconds(render_age(c, "created_at"), age));
 		print_result(out, render_member(c, "result"), render_member(c, "state"));
 		out_puts(out, "\n");
-		line(out, "", render_member(c, "command"));
+		print_commands(out, c);
 	}
 }
 

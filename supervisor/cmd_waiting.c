@@ -45,17 +45,21 @@ resume_text(const struct listing *l, const struct session *s)
 	return as_text(&b);
 }
 
+/* other: a command that answers in another way, or NULL. Consumes both. */
 static void
 add(struct listing *l, const struct session *s, const char *what, const struct json *op,
-    const struct json *since, struct json *command)
+    const struct json *since, struct json *command, struct json *other)
 {
+	struct json *commands = json_append(json_array(), command != NULL ? json_ref(command) : NULL);
 	struct json *o = json_set(json_object(), "run", json_cstr(s->run_id));
 
 	o = json_set(o, "name", json_cstr(s->name != NULL ? s->name : ""));
 	o = json_set(o, "op", op != NULL ? json_ref(op) : json_null());
 	o = json_set(o, "for", json_cstr(what));
 	o = json_set(o, "since", since != NULL ? json_ref(since) : json_real(s->created_at));
-	l->all = json_append(l->all, json_set(o, "command", command));
+	o = json_set(o, "command", command);
+	l->all = json_append(l->all, json_set(o, "commands",
+	    other != NULL ? json_append(commands, other) : commands));
 }
 
 static void
@@ -69,7 +73,7 @@ add_operations(struct listing *l, const struct session *s)
 		op = json_cstr_of(json_get(one, "op"));
 		if (op != NULL)
 			add(l, s, "approval", json_get(one, "op"), json_get(one, "since"),
-			    command_text(l, "approve", s->run_id, op));
+			    command_text(l, "approve", s->run_id, op), command_text(l, "deny", s->run_id, op));
 	}
 }
 
@@ -82,7 +86,7 @@ add_blocking(struct listing *l, const struct session *s)
 
 	if (json_double(first, &since) &&
 	    (double)clock_wall_ns() / (double)NS_PER_S - since >= UNIQUE_LONG_S)
-		add(l, s, "a look: it blocks others", NULL, first, command_text(l, "show", s->run_id, NULL));
+		add(l, s, "a look: it blocks others", NULL, first, command_text(l, "show", s->run_id, NULL), NULL);
 }
 
 /* What a dead worker had claimed: a person says what came of it. */
@@ -91,15 +95,12 @@ add_lost(void *arg, const char *run_id, const char *name, const struct control *
 {
 	struct listing *l = arg;
 	struct json *o = json_set(json_object(), "run", json_cstr(run_id));
-	struct buf command = {0};
 
-	mailbox_resolve_command(&command, l->home_option, c->id);
 	o = json_set(o, "name", json_string_lossy(slice_of(name), NULL));
 	o = json_set(o, "op", json_null());
 	o = json_set(o, "for", json_cstr("resolve"));
 	o = json_set(o, "since", json_real(c->claimed_at));
-	o = json_set(o, "command", as_text(&command));
-	l->all = json_append(l->all, o);
+	l->all = json_append(l->all, mailbox_resolve_commands(o, l->home_option, c->id));
 	return l->all == NULL;
 }
 
@@ -110,7 +111,7 @@ look(void *arg, const struct session *s)
 
 	if (s->status == STATUS_QUEUED && s->reason_code != NULL &&
 	    strcmp(s->reason_code, "run.queued.environment") == 0)
-		add(l, s, "environment", NULL, NULL, resume_text(l, s));
+		add(l, s, "environment", NULL, NULL, resume_text(l, s), NULL);
 	else if (s->status == STATUS_RUNNING || s->status == STATUS_PAUSED)
 		add_operations(l, s);
 	add_blocking(l, s);

@@ -61,28 +61,31 @@ is_lost(const struct control *c, const struct session *s)
 	return c->claimed_at > 0 && c->applied_at == 0 && status_is_terminal(s->status);
 }
 
-void
-mailbox_resolve_command(struct buf *to, const char *home_option, const char *id)
-{
-	buf_puts(to, "flowsup ctl resolve ");
-	if (home_option != NULL) {
-		buf_puts(to, "--home ");
-		text_shell_word(to, home_option);
-		buf_putc(to, ' ');
-	}
-	buf_printf(to, "%.8s --as abandoned   # or: --as applied", id);
-}
-
 static struct json *
-resolve_command(const struct control *c, const char *home_option)
+resolve_command(const char *home_option, const char *id, const char *as)
 {
 	struct buf b = {0};
 	struct json *text;
 
-	mailbox_resolve_command(&b, home_option, c->id);
+	buf_puts(&b, "flowsup ctl resolve ");
+	if (home_option != NULL) {
+		buf_puts(&b, "--home ");
+		text_shell_word(&b, home_option);
+		buf_putc(&b, ' ');
+	}
+	buf_printf(&b, "%.8s --as %s", id, as);
 	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
 	buf_clear(&b);
 	return text;
+}
+
+struct json *
+mailbox_resolve_commands(struct json *o, const char *home_option, const char *id)
+{
+	struct json *all = json_append(json_array(), resolve_command(home_option, id, "abandoned"));
+
+	o = json_set(o, "command", resolve_command(home_option, id, "abandoned"));
+	return json_set(o, "commands", json_append(all, resolve_command(home_option, id, "applied")));
 }
 
 struct json *
@@ -99,7 +102,10 @@ mailbox_control(const struct control *c, const struct session *s, const char *ho
 	o = json_set(o, "created_at", view_time(c->created_at));
 	o = json_set(o, "claimed_at", view_time(c->claimed_at));
 	o = json_set(o, "applied_at", view_time(c->applied_at));
-	o = json_set(o, "command", is_lost(c, s) ? resolve_command(c, home_option) : json_null());
+	if (is_lost(c, s))
+		o = mailbox_resolve_commands(o, home_option, c->id);
+	else
+		o = json_set(json_set(o, "command", json_null()), "commands", json_array());
 	return json_set(o, "result", json_text_or_null(c->result));
 }
 
@@ -169,6 +175,16 @@ mailbox_of_job(struct store *st, const struct session *s, const char *home_optio
 }
 
 void
+mailbox_hint(const struct json *control)
+{
+	struct json_iter it = json_iterate(json_get(control, "commands"));
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		cli_hint("%s", json_cstr_of(one));
+}
+
+void
 mailbox_tell_lost(const struct cli *c, struct store *st, const struct session *s)
 {
 	struct json *all = json_array();
@@ -184,7 +200,7 @@ mailbox_tell_lost(const struct cli *c, struct store *st, const struct session *s
 		cli_note("control %.8s (%s): run %s had claimed it; whether it took effect is not known, and "
 			 "nobody applies it again", render_member(one, "id"), render_member(one, "verb"),
 		    render_member(one, "run"));
-		cli_hint("%s", render_member(one, "command"));
+		mailbox_hint(one);
 	}
 	json_unref(all);
 }

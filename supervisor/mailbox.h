@@ -6,11 +6,13 @@
 #include "flowsup/json.h"
 #include "flowsup/store.h"
 
-/* A control of run s, as `ctl status --json` shows it; with the command that closes it, where only a
+/* A control of run s, as `ctl status --json` shows it; with the commands that close it, where only a
  * person can. home_option: for that, or NULL. */
 struct json *mailbox_control(const struct control *c, const struct session *s, const char *home_option);
-/* Appends that command, with the other way as a comment. */
-void mailbox_resolve_command(struct buf *to, const char *home_option, const char *id);
+/* Sets `command` and `commands`, which close it in one way or the other. Consumes o. */
+struct json *mailbox_resolve_commands(struct json *o, const char *home_option, const char *id);
+/* Those of a control, each as a hint. */
+void mailbox_hint(const struct json *control);
 
 /* Appends the controls of s to *to. */
 int mailbox_of_run(struct store *st, const struct session *s, const char *home_option,

@@ -23,13 +23,13 @@ resuming_tell_report(const struct resuming *r)
 
 static const struct {
 	const char *flag; /* as failures name it */
-	const char *option, *words;
+	const char *option, *other; /* one or the other */
 } lifts[] = {
-    {"retry-failed|keep-failed", "retry-failed", " --retry-failed or --keep-failed"},
-    {"rerun-in-flight", "rerun-in-flight", " --rerun-in-flight"},
-    {"accept-missing-artifacts", "accept-missing-artifacts", " --accept-missing-artifacts"},
-    {"allow-degraded-context", "allow-degraded-context", " --allow-degraded-context"},
-    {"drop-respawned", "drop-respawned", " --drop-respawned"},
+    {"retry-failed|keep-failed", "retry-failed", "keep-failed"},
+    {"rerun-in-flight", "rerun-in-flight", NULL},
+    {"accept-missing-artifacts", "accept-missing-artifacts", NULL},
+    {"allow-degraded-context", "allow-degraded-context", NULL},
+    {"drop-respawned", "drop-respawned", NULL},
 };
 /* Flags that no refusal asks for, and that are given again all the same. */
 static const char *const kept_words[] = {"keep-failed", "rerun-changed", "take-over"};
@@ -38,15 +38,16 @@ enum { LIFTS = sizeof(lifts) / sizeof(lifts[0]) };
 
 #define WITHOUT "without-env" /* is given with a name */
 
-static const char *
-lift_words(const char *flag)
+/* Which of them it is that the flag of a failure names; LIFTS: none. */
+static size_t
+lift_of(const struct json *failure)
 {
-	size_t i;
+	const char *flag = json_cstr_of(json_get(failure, "flag"));
+	size_t i = 0;
 
-	for (i = 0; flag != NULL && i < LIFTS; i++)
-		if (strcmp(lifts[i].flag, flag) == 0)
-			return lifts[i].words;
-	return NULL;
+	while (flag != NULL && i < LIFTS && strcmp(lifts[i].flag, flag) != 0)
+		i++;
+	return flag != NULL ? i : LIFTS;
 }
 
 static void
@@ -86,35 +87,36 @@ add_without(struct buf *to, const char *name)
 	text_shell_word(to, name);
 }
 
-/* What was given already must be given again; but for what the words to come say. */
+/* What was given already must be given again; but for what the lift to come says in one way or the other. */
 static void
-add_given(const struct resuming *r, const char *words, struct buf *to)
+add_given(const struct resuming *r, size_t lift, struct buf *to)
 {
 	size_t i;
 
 	for (i = 0; i < KEPT_WORDS; i++)
-		if (is_given(r, kept_words[i]) && (words == NULL || strstr(words, kept_words[i]) == NULL))
+		if (is_given(r, kept_words[i]) && (lift == LIFTS || lifts[lift].other == NULL ||
+						      strcmp(lifts[lift].other, kept_words[i]) != 0))
 			buf_printf(to, " --%s", kept_words[i]);
 	for (i = 0; i < LIFTS; i++)
-		if (cli_flag(r->c, lifts[i].option) && (words == NULL || strstr(words, lifts[i].option) == NULL))
+		if (i != lift && cli_flag(r->c, lifts[i].option))
 			buf_printf(to, " --%s", lifts[i].option);
 	for (i = 0; i < cli_count(r->c, WITHOUT); i++)
 		add_without(to, cli_nth(r->c, WITHOUT, i));
 }
 
-/* Of one failure; false when nothing lifts it. */
+/* Of one failure, by way 0 or 1; false when there is no such way. */
 static bool
-command_of(const struct resuming *r, const struct json *failure, struct buf *to)
+command_of(const struct resuming *r, const struct json *failure, int way, struct buf *to)
 {
-	const char *words = lift_words(json_cstr_of(json_get(failure, "flag")));
+	size_t lift = lift_of(failure);
 	const char *name = json_cstr_of(json_get(failure, "name"));
 
-	if (words == NULL && name == NULL)
+	if (way > 1 || (lift == LIFTS ? name == NULL || way > 0 : way > 0 && lifts[lift].other == NULL))
 		return false;
 	base_command(r, to);
-	add_given(r, words, to);
-	if (words != NULL)
-		buf_puts(to, words);
+	add_given(r, lift, to);
+	if (lift != LIFTS)
+		buf_printf(to, " --%s", way == 0 ? lifts[lift].option : lifts[lift].other);
 	else
 		add_without(to, name);
 	return true;
@@ -133,7 +135,7 @@ all_can_be_lifted(const struct resuming *r)
 	const struct json *one;
 
 	while (json_next(&it, NULL, &one))
-		if (lift_words(json_cstr_of(json_get(one, "flag"))) == NULL && json_get(one, "name") == NULL)
+		if (lift_of(one) == LIFTS && json_get(one, "name") == NULL)
 			return false;
 	return true;
 }
@@ -157,7 +159,7 @@ whole_command(const struct resuming *r, struct buf *to)
 	if (!all_can_be_lifted(r))
 		return;
 	base_command(r, to);
-	add_given(r, NULL, to);
+	add_given(r, LIFTS, to);
 	for (i = 0; i < LIFTS; i++)
 		if (!cli_flag(r->c, lifts[i].option) && any_failure_has(r, lifts[i].flag))
 			buf_printf(to, " --%s", lifts[i].option);
@@ -179,10 +181,14 @@ tell_failures(const struct resuming *r)
 		bool lifted;
 
 		buf_reset(&command);
-		lifted = command_of(r, one, &command);
+		lifted = command_of(r, one, 0, &command);
 		cli_note("%s%s%s%s%s%s", op != NULL ? "operation " : "", op != NULL ? op : "",
 		    op != NULL ? ": " : "", message != NULL ? message : "",
 		    lifted ? "; lifted by: " : "", lifted ? buf_text(&command) : "");
+		buf_reset(&command);
+		if (command_of(r, one, 1, &command))
+			cli_note("%s%s%sor lifted by: %s", op != NULL ? "operation " : "", op != NULL ? op : "",
+			    op != NULL ? ": " : "", buf_text(&command));
 	}
 	buf_clear(&command);
 }
@@ -346,22 +352,34 @@ rows_json(const struct resuming *r)
 	return rows;
 }
 
+/* `command`, the first of them or null, and `commands`. */
+static struct json *
+with_commands(const struct resuming *r, struct json *failure)
+{
+	struct json *all = json_array();
+	const struct json *first;
+	struct buf command = {0};
+	int way;
+
+	for (way = 0; command_of(r, failure, way, &command); way++) {
+		all = json_append(all, command.failed ? NULL : json_string_lossy(buf_view(&command), NULL));
+		buf_reset(&command);
+	}
+	buf_clear(&command);
+	first = json_at(all, 0);
+	failure = json_set(failure, "command", first != NULL ? json_ref(first) : json_null());
+	return json_set(failure, "commands", all);
+}
+
 static struct json *
 failures_json(const struct resuming *r)
 {
 	struct json_iter it = json_iterate(r->plan.failures);
 	struct json *all = json_array();
-	struct buf command = {0};
 	const struct json *one;
 
-	while (json_next(&it, NULL, &one)) {
-		buf_reset(&command);
-		all = json_append(all, json_set(json_ref(one), "command",
-		    !command_of(r, one, &command) ? json_null()
-			: command.failed ? NULL
-					 : json_string_lossy(buf_view(&command), NULL)));
-	}
-	buf_clear(&command);
+	while (json_next(&it, NULL, &one))
+		all = json_append(all, with_commands(r, json_ref(one)));
 	return all;
 }
 

@@ -42,7 +42,7 @@ Y
 check "it runs" wait_until started "$id" a
 check "one waits for approval" wait_until has_event "$id" NodeWaiting gated
 check "which show says" wait_until eval '"$FLOWSUP" show "$id" | grep -qE "gated +waiting .*approval"'
-check "and waiting lists, with the command" wait_until eval '"$FLOWSUP" waiting --json | grep -q "\"op\":\"gated\",\"for\":\"approval\".*\"command\":\"flowsup approve $id gated\""'
+check "and waiting lists, with the command" wait_until eval '"$FLOWSUP" waiting --json | grep -q "\"op\":\"gated\",\"for\":\"approval\".*\"command\":\"flowsup approve $id gated\",\"commands\":\[\"flowsup approve $id gated\",\"flowsup deny $id gated\"\]"'
 
 # ---- Verbs: result and effect ----
 # Without a blank, that it stays one word here.
@@ -368,17 +368,18 @@ wait $follower
 equal "that neither is known" 3 $?
 matches "with the command that closes it" "worker of run $g died.*hint: flowsup ctl resolve [0-9a-f]{8} --as" "$(xargs <"$T/follow")"
 lost=$(sql "SELECT id FROM session_controls WHERE payload LIKE '%then dead%'")
-closes="flowsup ctl resolve ${lost:0:8} --as abandoned   # or: --as applied"
+closes="flowsup ctl resolve ${lost:0:8} --as abandoned"
+other="flowsup ctl resolve ${lost:0:8} --as applied"
 matches_soon "waiting lists it, with the command that closes it" \
-	"\"run\":\"$g\".*\"for\":\"resolve\".*\"command\":\"$closes\"" "$FLOWSUP" waiting --json
+	"\"run\":\"$g\".*\"for\":\"resolve\".*\"command\":\"$closes\",\"commands\":\\[\"$closes\",\"$other\"\\]" "$FLOWSUP" waiting --json
 check "it crashes" wait_until status_is "$g" crashed
-matches "resume -n tells of it" "control ${lost:0:8} \(message\): run $g had claimed it; .*hint: $closes" \
+matches "resume -n tells of it" "control ${lost:0:8} \(message\): run $g had claimed it; .*hint: $closes hint: $other" \
 	"$("$FLOWSUP" resume -n "$g" 2>&1 | tr '\n' ' ')"
 h=$("$FLOWSUP" resume "$g" 2>"$T/err")
 matches "resume too" "control ${lost:0:8} .*hint: $closes" "$(tr '\n' ' ' <"$T/err")"
-matches "show of the run that goes on has it" "control  *message claimed, .*$closes" "$("$FLOWSUP" show "$h" | tr '\n' ' ')"
+matches "show of the run that goes on has it" "control  *message claimed, .* $closes  *$other " "$("$FLOWSUP" show "$h" | tr '\n' ' ')"
 for run in "$g" "$h"; do
-	matches "ctl status too, whichever run is named" "claimed.*hint: $closes" "$("$FLOWSUP" ctl status "$run" 2>&1 | tr '\n' ' ')"
+	matches "ctl status too, whichever run is named" "claimed.*hint: $closes hint: $other" "$("$FLOWSUP" ctl status "$run" 2>&1 | tr '\n' ' ')"
 done
 equal "--this-run stays" 0 "$("$FLOWSUP" ctl status "$h" --this-run --json 2>/dev/null | grep -c "$lost")"
 "$FLOWSUP" ctl resolve "${lost:0:8}" --as abandoned 2>/dev/null

@@ -66,7 +66,7 @@ END
 run=$("$FLOWSUP" start bad.json --wait 2>"$T/err")
 out=$("$FLOWSUP" fork "$run" --from bad 2>&1)
 equal "another failure refuses it" 4 $?
-matches "with the command that lifts it" "worse.*lifted by: flowsup fork $run --from bad --retry-failed or --keep-failed" "$out"
+matches "with the command that lifts it" "worse.*lifted by: flowsup fork $run --from bad --retry-failed.*or lifted by: flowsup fork $run --from bad --keep-failed" "$out"
 touch good
 new=$(forked --from bad --from worse)
 equal "the failed ones themselves run without a flag" 0 $?

@@ -87,7 +87,7 @@ run=$("$FLOWSUP" start fails.json --wait 2>"$T/err")
 equal "a failed operation fails the run" 1 $?
 out=$("$FLOWSUP" resume "$run" 2>&1)
 equal "its resume is refused" 4 $?
-matches "with both ways out" "--retry-failed or --keep-failed" "$out"
+matches "with both ways out" "lifted by: flowsup resume [^ ]* --retry-failed.*or lifted by: flowsup resume [^ ]* --keep-failed" "$out"
 "$FLOWSUP" resume "$run" --retry-failed --keep-failed 2>"$T/err"
 equal "which exclude each other" 2 $?
 "$FLOWSUP" resume "$run" --keep-failed --events "$T/events" >"$T/err" 2>&1

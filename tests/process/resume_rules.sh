@@ -20,7 +20,7 @@ crash "$run"
 rm "$(dir_of "$run")/artifacts/made/x"
 "$FLOWSUP" resume "$run" 2>"$T/err"
 equal "it is refused" 4 $?
-matches "for the failure" "bad: .*flowsup resume $run --retry-failed or --keep-failed" "$(cat "$T/err")"
+matches "for the failure" "bad: .*flowsup resume $run --retry-failed.*or lifted by: flowsup resume $run --keep-failed" "$(cat "$T/err")"
 matches "for the artifact" "made: .*flowsup resume $run --accept-missing-artifacts" "$(cat "$T/err")"
 matches "for what was in flight" "pay: .*flowsup resume $run --rerun-in-flight" "$(cat "$T/err")"
 command=$(sed -n 's/^hint: flowsup //p' "$T/err")
