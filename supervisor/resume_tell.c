@@ -21,20 +21,20 @@ resuming_tell_report(const struct resuming *r)
 
 /* ---- The commands that would lift refusals ---- */
 
+enum { LIFT_FAILED, LIFT_IN_FLIGHT, LIFT_ARTIFACTS, LIFT_CONTEXT, LIFT_DROP, LIFTS };
 static const struct {
 	const char *flag; /* as failures name it */
 	const char *option, *other; /* one or the other */
 } lifts[] = {
-    {"retry-failed|keep-failed", "retry-failed", "keep-failed"},
-    {"rerun-in-flight", "rerun-in-flight", NULL},
-    {"accept-missing-artifacts", "accept-missing-artifacts", NULL},
-    {"allow-degraded-context", "allow-degraded-context", NULL},
-    {"drop-respawned", "drop-respawned", NULL},
+    [LIFT_FAILED] = {"retry-failed|keep-failed", "retry-failed", "keep-failed"},
+    [LIFT_IN_FLIGHT] = {"rerun-in-flight", "rerun-in-flight", NULL},
+    [LIFT_ARTIFACTS] = {"accept-missing-artifacts", "accept-missing-artifacts", NULL},
+    [LIFT_CONTEXT] = {"allow-degraded-context", "allow-degraded-context", NULL},
+    [LIFT_DROP] = {"drop-respawned", "drop-respawned", NULL},
 };
 /* Flags that no refusal asks for, and that are given again all the same. */
 static const char *const kept_words[] = {"keep-failed", "rerun-changed", "take-over"};
 enum { KEPT_WORDS = sizeof(kept_words) / sizeof(kept_words[0]) };
-enum { LIFTS = sizeof(lifts) / sizeof(lifts[0]) };
 
 #define WITHOUT "without-env" /* is given with a name */
 
@@ -104,6 +104,21 @@ add_given(const struct resuming *r, size_t lift, struct buf *to)
 		add_without(to, cli_nth(r->c, WITHOUT, i));
 }
 
+static bool
+any_failure_has(const struct resuming *r, const char *flag)
+{
+	return json_find(r->plan.failures, "flag", flag) != NULL;
+}
+
+/* What would be refused next: what failed had added something that has an outcome. */
+static bool
+asks_next_for_drop(const struct resuming *r)
+{
+	return !r->fork && r->is_run && any_failure_has(r, lifts[LIFT_FAILED].flag) &&
+	    !cli_flag(r->c, lifts[LIFT_DROP].option) &&
+	    json_is_true(json_get(r->t->session.metadata, META_LOSES_ADDED));
+}
+
 /* Of one failure, by way 0 or 1; false when there is no such way. */
 static bool
 command_of(const struct resuming *r, const struct json *failure, int way, struct buf *to)
@@ -119,13 +134,9 @@ command_of(const struct resuming *r, const struct json *failure, int way, struct
 		buf_printf(to, " --%s", way == 0 ? lifts[lift].option : lifts[lift].other);
 	else
 		add_without(to, name);
+	if (lift == LIFT_FAILED && way == 0 && asks_next_for_drop(r))
+		buf_printf(to, " --%s", lifts[LIFT_DROP].option);
 	return true;
-}
-
-static bool
-any_failure_has(const struct resuming *r, const char *flag)
-{
-	return json_find(r->plan.failures, "flag", flag) != NULL;
 }
 
 static bool
@@ -161,7 +172,8 @@ whole_command(const struct resuming *r, struct buf *to)
 	base_command(r, to);
 	add_given(r, LIFTS, to);
 	for (i = 0; i < LIFTS; i++)
-		if (!cli_flag(r->c, lifts[i].option) && any_failure_has(r, lifts[i].flag))
+		if (!cli_flag(r->c, lifts[i].option) && (any_failure_has(r, lifts[i].flag) ||
+						   (i == LIFT_DROP && asks_next_for_drop(r))))
 			buf_printf(to, " --%s", lifts[i].option);
 	while (json_next(&it, NULL, &one))
 		if (json_get(one, "name") != NULL)

@@ -143,6 +143,9 @@ wait_until ended
 equal "a parent fails after what it added has completed" "failed completed" "$(run_status "$RUN") $(spawned 's[0]["status"]')"
 check "running it again would lose an outcome: refused" bash -c "! '$FLOWSUP' resume '$RUN' --retry-failed >/dev/null 2>'$T/err'"
 check "the refusal names what, and the option" grep -q 'a.s1.*--drop-respawned' "$T/err"
+equal "a resume without options suggests both at once" "hint: flowsup resume $RUN --retry-failed --drop-respawned" \
+	"$("$FLOWSUP" resume "$RUN" 2>&1 | grep ^hint)"
+matches "as what lifts the failure does" "lifted by: flowsup resume $RUN --retry-failed --drop-respawned"$'\n' "$("$FLOWSUP" resume "$RUN" 2>&1)"
 equal "the command that is suggested has it" "flowsup resume $RUN --retry-failed --drop-respawned" "$("$FLOWSUP" show "$RUN" | sed -n 's/^next *//p')"
 open_gate ok
 go_on --retry-failed --drop-respawned
