@@ -368,7 +368,8 @@ resuming_read(struct resuming *r, struct err *e)
 		return 0;
 	if (!r->has_checkpoint && r->state == NULL && r->document == NULL)
 		return err_set(e, ERR_NOTFOUND, "there is no checkpoint in %s", r->label);
-	if (apply_options(r, e) != 0 || apply_timeout(r, e) != 0 || resuming_compare(r, e) != 0 || make_flow(r, e) != 0)
+	if (resuming_follow_move(r, e) != 0 || apply_options(r, e) != 0 || apply_timeout(r, e) != 0 ||
+	    resuming_compare(r, e) != 0 || make_flow(r, e) != 0)
 		return -1;
 	/* From the plan alone: what is added to the graph later is no part of a document. */
 	if (r->document == NULL && r->flow != NULL) {

@@ -64,6 +64,8 @@ int resuming_copy_artifacts(const struct resuming *r, const char *root, struct e
 int resuming_copy_attempts(const struct resuming *r, struct err *e);
 /* Reads everything of run_fd; writes nothing. A refused checkpoint is no error here. */
 int resuming_read(struct resuming *r, struct err *e);
+/* Files of conversations below the run's directory count as where that is now. */
+int resuming_follow_move(struct resuming *r, struct err *e);
 /* Compares the document with what is recorded, and with --rerun-changed puts new definitions in the place
  * of recorded ones, in memory. */
 int resuming_compare(struct resuming *r, struct err *e);

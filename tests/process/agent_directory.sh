@@ -77,4 +77,35 @@ check "it is taken over" wait_until ended
 equal "and the run completes" completed "$(run_status "$RUN")"
 matches "with its answer" '"status":"completed","response":"turns: slow\|"' "$(entry a)"
 matches "and its conversation" '"response":"turns: slow\|ok two\|"' "$(entry b)"
+
+# ---- Conversations in files of the run's own ----
+mkdir -p "$T/config/flowsup/providers"
+on='["sh","-c","cat >>\"$1\"; cat \"$1\"","sh","{store}"]'
+printf '{"provider":1,"name":"stored","verified":null,"reads_user_settings":false,"prompt":"stdin","start":{"new":%s,"resume":%s},"conversation":{"id":"none","store":"notes.txt"},"output":{"format":"text"},"exit_0_reliable":false}\n' \
+	"$on" "$on" >"$T/config/flowsup/providers/stored.json"
+export T
+cat >stored.yaml <<'END'
+name: stored
+roles: {stored: {provider: stored}}
+plan:
+  - {id: a, assignee: stored, instruction: "one "}
+  - {id: w, needs: [a], run: 'until [ -e "$T/on" ]; do sleep 0.05; done'}
+  - {id: b, assignee: stored, needs: [a, w], inherit_context: a, instruction: "two "}
+END
+RUN=$("$FLOWSUP" start "$T/stored.yaml")
+waits() { [ -n "$(event NodeStarted w)" ]; }
+wait_until waits
+was=$(run_dir)
+copied fourth
+note_of() { echo "$1"/ops/a*/notes.txt; }
+: >"$T/on"
+cp -a fourth fifth
+RUN=$("$FLOWSUP" resume ./fourth)
+check "a directory that was moved is resumed" wait_until ended
+matches "its files are where it is now" '"response":"one two "' "$(entry b)"
+mv fourth.gone "$was"
+printf 'another ' >"$(note_of "$was")"
+RUN=$("$FLOWSUP" resume ./fifth)
+check "and a copy beside the run" wait_until ended
+matches "goes on in its own" '"response":"one two "' "$(entry b)"
 plan
