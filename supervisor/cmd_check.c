@@ -11,7 +11,7 @@
 #include "problems.h"
 #include "start.h"
 
-enum { TEXT_LEAST = 20, NEEDS_LEAST = 12, NEEDS_SHOWN = 8, SHOWN_MOST = 200 };
+enum { ID_LEAST = 10, TEXT_LEAST = 20, NEEDS_LEAST = 12, NEEDS_SHOWN = 8, SHOWN_MOST = 200 };
 
 static const char *const examples[] = {
     "flowsup check nightly.yaml           # what is wrong, or what would run",
@@ -107,9 +107,9 @@ static int
 print_plan(const struct flow *f, struct output *out, struct err *e)
 {
 	static const struct column columns[] = {
-	    {.title = "OPERATION"},
+	    {.title = "OPERATION", .least = ID_LEAST},
 	    {.title = "DOES", .least = TEXT_LEAST},
-	    {.title = "NEEDS", .least = NEEDS_LEAST},
+	    {.title = "NEEDS", .least = NEEDS_LEAST, .drop = 1},
 	};
 	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
 	struct buf b = {0}, shown = {0};

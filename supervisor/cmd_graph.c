@@ -21,7 +21,6 @@ static int
 run(struct cli *c, struct err *e)
 {
 	struct flow_diagnostics d = {0};
-	struct buf picture = {0};
 	struct flow *f;
 	int r = flow_read_file(c->operands[0], &f, &d, e);
 
@@ -32,14 +31,9 @@ run(struct cli *c, struct err *e)
 	} else if (r == 0 && c->json) {
 		flow_free(f);
 	} else if (r == 0) {
-		flow_graph(f, plan_picture(c->out, cli_int(c, "format", FLOW_GRAPH_TEXT)), NULL, NULL,
-		    &picture);
+		r = plan_draw(c->out, f, cli_int(c, "format", FLOW_GRAPH_TEXT), NULL, NULL, e);
 		flow_free(f);
-		r = buf_ok(&picture, e);
 	}
-	if (r == 0)
-		out_text(c->out, buf_view(&picture), true);
-	buf_clear(&picture);
 	flow_diagnostics_clear(&d);
 	return r;
 }

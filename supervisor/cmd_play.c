@@ -317,19 +317,13 @@ print_json(const struct cli *c, const char *path, const struct flow *f)
 static int
 print_show(const struct cli *c, const char *path, const struct flow *f, struct err *e)
 {
-	struct buf picture = {0};
 	int r;
 
 	out_text(c->out, slice_of(path), false);
 	out_printf(c->out, ": %zu operation%s\n\n", f->nops, f->nops == 1 ? "" : "s");
 	r = print_usage(c, c->operands[0], f, e);
-	flow_graph(f, plan_picture(c->out, FLOW_GRAPH_TEXT), NULL, NULL, &picture);
-	if (r == 0)
-		r = buf_ok(&picture, e);
 	out_puts(c->out, "\n");
-	out_text(c->out, buf_view(&picture), true);
-	buf_clear(&picture);
-	return r;
+	return r == 0 ? plan_draw(c->out, f, FLOW_GRAPH_TEXT, NULL, NULL, e) : r;
 }
 
 static int

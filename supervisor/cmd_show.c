@@ -442,7 +442,6 @@ print_graph(struct cli *c, struct target *t, struct err *e)
 {
 	struct run_files f;
 	struct json *ops;
-	struct buf b = {0};
 	int r = -1;
 
 	if (run_files_open(&t->home, &t->session, true, &f, e) != 0)
@@ -454,12 +453,8 @@ print_graph(struct cli *c, struct target *t, struct err *e)
 	} else if (ops == NULL) {
 		err_nomem(e);
 	} else {
-		flow_graph(f.flow, plan_picture(c->out, cli_int(c, "graph", FLOW_GRAPH_TEXT)),
-		    state_of, ops, &b);
-		r = buf_ok(&b, e);
-		out_text(c->out, buf_view(&b), true);
+		r = plan_draw(c->out, f.flow, cli_int(c, "graph", FLOW_GRAPH_TEXT), state_of, ops, e);
 	}
-	buf_clear(&b);
 	json_unref(ops);
 	run_files_close(&f);
 	return r;

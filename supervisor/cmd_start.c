@@ -520,20 +520,13 @@ start_run(struct cli *c, const struct flow *f, const struct start_source *from, 
 static int
 show_plan(struct cli *c, const struct flow *f, struct err *e)
 {
-	struct buf b = {0};
-	int r;
-
 	if (c->json) {
 		out_json(c->out, json_set(plan_of(f, json_object()), "warnings", problems_take_warnings(c)));
 		return 0;
 	}
-	flow_graph(f, plan_picture(c->out, FLOW_GRAPH_TEXT), NULL, NULL, &b);
-	r = buf_ok(&b, e);
 	out_text(c->out, slice_of(f->name == NULL ? "" : f->name), false);
 	out_printf(c->out, ": %zu operation%s\n", f->nops, f->nops == 1 ? "" : "s");
-	out_text(c->out, buf_view(&b), true);
-	buf_clear(&b);
-	return r;
+	return plan_draw(c->out, f, FLOW_GRAPH_TEXT, NULL, NULL, e);
 }
 
 /* What needs somebody who outlives the run. */

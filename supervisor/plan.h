@@ -10,7 +10,9 @@ struct json *plan_of(const struct flow *f, struct json *o);
 /* The same with the file (its path, or "-"), whether it is valid (f may be NULL) and what is to be said about
  * it. The name is the one that its run would have. */
 struct json *plan_document(const struct flow *f, const char *path, const struct flow_diagnostics *d);
-/* The format that was asked for; of a text only one that draws where lines may be drawn. */
-enum flow_graph_format plan_picture(const struct output *out, int64_t asked);
+/* Prints it in the format that was asked for; a text with lines only where such may be drawn, and on a
+ * terminal so that it fits. label: as of flow_graph(). */
+int plan_draw(struct output *out, const struct flow *f, int64_t asked, flow_graph_label *label, void *arg,
+    struct err *e);
 
 #endif

@@ -409,5 +409,9 @@ enum flow_graph_format { FLOW_GRAPH_TEXT, FLOW_GRAPH_DOT, FLOW_GRAPH_MERMAID, FL
 typedef const char *flow_graph_label(void *arg, size_t op);
 void flow_graph(const struct flow *f, enum flow_graph_format format, flow_graph_label *label,
     void *arg, struct buf *to);
+/* The same, and in text for a terminal of so many columns ids take half of it at most (10 columns at least):
+ * the rest of a longer one is cut off. 0: none is. */
+void flow_graph_within(const struct flow *f, enum flow_graph_format format, int width, flow_graph_label *label,
+    void *arg, struct buf *to);
 
 #endif

@@ -1,11 +1,12 @@
 /* A flow as a picture: text for terminals, dot, mermaid; draw_svg.c has the one that needs no other program. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "draw.h"
 #include "flowsup/log.h"
 
-enum { NEEDS_SHOWN = 8, LABELS_SHOWN = 4, WIDEST_ID = 32 };
+enum { NEEDS_SHOWN = 8, LABELS_SHOWN = 4, WIDEST_ID = 32, ID_LEAST = 10, RAIL_COLUMNS = 7 };
 
 const char *
 draw_label(const struct drawing *d, size_t op)
@@ -161,6 +162,27 @@ draw_condition(const struct flow_edge *edge, struct buf *to)
 	json_write(to, edge->value);
 }
 
+/* Ids are of one byte a column. */
+static void
+draw_text_id(const struct drawing *d, const char *id, size_t len, struct buf *to)
+{
+	bool whole = d->id_most == 0 || len <= d->id_most;
+
+	buf_add(to, id, whole ? len : d->id_most - 1);
+	if (!whole)
+		buf_puts(to, d->plain ? "~" : "\xe2\x80\xa6");
+}
+
+static void
+draw_text_name(const struct drawing *d, const struct draw_unit *u, struct buf *to)
+{
+	const char *id = d->f->ops[u->first].id;
+
+	draw_text_id(d, id, u->count == 1 ? strlen(id) : base_length(id), to);
+	if (u->count > 1)
+		buf_printf(to, ".* (%u)", u->count);
+}
+
 /* "a, b.* (20), c on failure, and 47 more" */
 static void
 draw_needs(const struct drawing *d, const struct draw_units *l, const struct draw_unit *of_op)
@@ -180,11 +202,11 @@ draw_needs(const struct drawing *d, const struct draw_units *l, const struct dra
 		buf_puts(d->to, shown++ > 0 ? ", " : d->plain ? "  needs " : "  \xe2\x86\x90 ");
 		if (needs[i].op == u->first && i + u->count <= n &&
 		    needs[i + u->count - 1].op == u->first + u->count - 1) {
-			draw_unit_name(d->f, u, d->to);
+			draw_text_name(d, u, d->to);
 			draw_condition(&needs[i], d->to);
 			i += u->count - 1;
 		} else {
-			buf_puts(d->to, d->f->ops[needs[i].op].id);
+			draw_text_id(d, d->f->ops[needs[i].op].id, strlen(d->f->ops[needs[i].op].id), d->to);
 			draw_condition(&needs[i], d->to);
 		}
 	}
@@ -238,17 +260,28 @@ draw_rail(const struct draw_units *l, size_t i, bool plain, struct buf *to)
 		buf_puts(to, last ? "\xe2\x94\x94\xe2\x94\x80 " : "\xe2\x94\x9c\xe2\x94\x80 ");
 }
 
+/* A sign that stands for what was cut off has three bytes, and one column. */
 static size_t
-name_column(const struct flow *f, const struct draw_units *l)
+name_columns(const struct buf *name)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < name->len; i++)
+		n += ((unsigned char)name->data[i] & 0xc0) != 0x80;
+	return n;
+}
+
+static size_t
+name_column(const struct drawing *d, const struct draw_units *l)
 {
 	struct buf b = {0};
 	size_t widest = 0, i;
 
 	for (i = 0; i < l->nunits; i++) {
 		buf_reset(&b);
-		draw_unit_name(f, &l->units[i], &b);
-		if (b.len > widest && b.len <= WIDEST_ID)
-			widest = b.len;
+		draw_text_name(d, &l->units[i], &b);
+		if (name_columns(&b) > widest && name_columns(&b) <= WIDEST_ID)
+			widest = name_columns(&b);
 	}
 	buf_clear(&b);
 	return widest;
@@ -274,7 +307,7 @@ draw_origin(const struct drawing *d, uint32_t i)
 static void
 draw_text_units(const struct drawing *d, const struct draw_units *l, const struct draw_units *sorted)
 {
-	size_t column = name_column(d->f, l), i;
+	size_t column = name_column(d, l), used, i;
 	struct buf line = {0};
 
 	for (i = 0; i < sorted->nunits; i++) {
@@ -283,8 +316,8 @@ draw_text_units(const struct drawing *d, const struct draw_units *l, const struc
 
 		draw_rail(sorted, i, d->plain, d->to);
 		buf_reset(&line);
-		draw_unit_name(d->f, u, &line);
-		while (line.len < column && (op->nneeds > 0 || d->label != NULL) && !line.failed)
+		draw_text_name(d, u, &line);
+		for (used = name_columns(&line); used < column && (op->nneeds > 0 || d->label != NULL); used++)
 			buf_putc(&line, ' ');
 		draw_unit_label(d, u, &line);
 		buf_slice(d->to, buf_view(&line));
@@ -465,27 +498,43 @@ draw_mermaid(const struct drawing *d)
 		draw_edges(d, i, draw_mermaid_edge);
 }
 
+static void
+draw(struct drawing *d, enum flow_graph_format format)
+{
+	find_last(d);
+	switch (format) {
+	case FLOW_GRAPH_TEXT:
+	case FLOW_GRAPH_PLAIN:
+		draw_text(d);
+		break;
+	case FLOW_GRAPH_DOT:
+		draw_dot(d);
+		break;
+	case FLOW_GRAPH_MERMAID:
+		draw_mermaid(d);
+		break;
+	case FLOW_GRAPH_SVG:
+		draw_svg(d);
+		break;
+	}
+	free(d->last);
+}
+
 void
 flow_graph(const struct flow *f, enum flow_graph_format format, flow_graph_label *label, void *arg,
     struct buf *to)
 {
-	struct drawing d = {f, label, arg, to, format == FLOW_GRAPH_PLAIN, NULL, 0};
+	flow_graph_within(f, format, 0, label, arg, to);
+}
 
-	find_last(&d);
-	switch (format) {
-	case FLOW_GRAPH_TEXT:
-	case FLOW_GRAPH_PLAIN:
-		draw_text(&d);
-		break;
-	case FLOW_GRAPH_DOT:
-		draw_dot(&d);
-		break;
-	case FLOW_GRAPH_MERMAID:
-		draw_mermaid(&d);
-		break;
-	case FLOW_GRAPH_SVG:
-		draw_svg(&d);
-		break;
-	}
-	free(d.last);
+void
+flow_graph_within(const struct flow *f, enum flow_graph_format format, int width, flow_graph_label *label,
+    void *arg, struct buf *to)
+{
+	const int half = (width - RAIL_COLUMNS) / 2;
+	struct drawing d = {.f = f, .label = label, .arg = arg, .to = to, .plain = format == FLOW_GRAPH_PLAIN};
+
+	if (width > 0)
+		d.id_most = half > ID_LEAST ? (size_t)half : ID_LEAST;
+	draw(&d, format);
 }

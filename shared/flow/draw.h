@@ -10,6 +10,7 @@ struct drawing {
 	void *arg;
 	struct buf *to;
 	bool plain; /* text without lines and signs */
+	size_t id_most; /* text: a longer id is cut to this; 0: none is */
 	struct flow_edge *last; /* what the synthesis waits for, when that is more than its needs; else NULL */
 	uint32_t nlast;
 };

@@ -143,5 +143,24 @@ keys C-c
 wait_until prompt_is_back
 "$FLOWSUP" kill "$id" 2>/dev/null
 
+# ---- Documents with long ids ----
+long=an-operation-with-an-id-that-is-long-enough-for-anybody-who-reads-it
+cat >long.yaml <<FLOW
+plan:
+  - {id: ${long:0:60}-1, run: 'true'}
+  - {id: ${long:0:60}-2, needs: [${long:0:60}-1], run: 'true'}
+FLOW
+resize 50 24
+is_resized() { enter 'clear; stty size'; shows '^24 50$'; }
+wait_until is_resized
+run=$("$FLOWSUP" start long.yaml --wait 2>/dev/null)
+all_fit() { local all; all=$(printed) && WIDTH=50 fits <<<"$all"; }
+for words in "check long.yaml" "graph long.yaml" "start -n long.yaml" "show --graph text $run"; do
+	enter "clear; flowsup ${words/$run/@last}"
+	check "narrow: $words says something of both" wait_until eval 'prompt_is_back && [ "$(printed | grep -c "an-op")" -ge 2 ]'
+	check "narrow: $words: no line is wrapped" all_fit
+	equal "narrow: $words: whole in a pipe" 2 "$("$FLOWSUP" $words | grep -oE "${long:0:60}-[12]" | sort -u | grep -c .)"
+done
+
 tm kill-server
 plan

@@ -113,6 +113,39 @@ test_flow_graph__text(void **state)
 }
 
 static void
+check_within(enum flow_graph_format format, int width, const char *wanted)
+{
+	struct flow *f = read_yaml("plan:\n"
+				   "  - {id: fetch-the-whole-archive, run: x}\n"
+				   "  - {id: unpack-what-was-fetched, run: x, needs: [fetch-the-whole-archive], foreach: [1, 2]}\n"
+				   "  - {id: end, run: x, needs: [fetch-the-whole-archive, unpack-what-was-fetched]}\n");
+	struct buf b = {0};
+
+	flow_graph_within(f, format, width, NULL, NULL, &b);
+	assert_string_equal(buf_text(&b), wanted);
+	buf_clear(&b);
+	flow_free(f);
+}
+
+static void
+test_flow_graph__text_cuts_long_ids(void **state)
+{
+	(void)state;
+	check_within(FLOW_GRAPH_TEXT, 39,
+	    "  1 ── fetch-the-whole…\n"
+	    "  2 ── unpack-what-was….* (2)  ← fetch-the-whole…\n"
+	    "  3 ── end                     ← fetch-the-whole…, unpack-what-was….* (2)\n");
+	check_within(FLOW_GRAPH_PLAIN, 5,
+	    "  1 fetch-the~\n"
+	    "  2 unpack-wh~.* (2)  needs fetch-the~\n"
+	    "  3 end               needs fetch-the~, unpack-wh~.* (2)\n");
+	check_within(FLOW_GRAPH_PLAIN, 0,
+	    "  1 fetch-the-whole-archive\n"
+	    "  2 unpack-what-was-fetched.* (2)  needs fetch-the-whole-archive\n"
+	    "  3 end                            needs fetch-the-whole-archive, unpack-what-was-fetched.* (2)\n");
+}
+
+static void
 test_flow_graph__dot(void **state)
 {
 	(void)state;
@@ -363,6 +396,7 @@ main(void)
 	    cmocka_unit_test(test_flow_graph__order_and_successors),
 	    cmocka_unit_test(test_flow_graph__a_foreach_is_needed_as_a_whole),
 	    cmocka_unit_test(test_flow_graph__text),
+	    cmocka_unit_test(test_flow_graph__text_cuts_long_ids),
 	    cmocka_unit_test(test_flow_graph__dot),
 	    cmocka_unit_test(test_flow_graph__mermaid),
 	    cmocka_unit_test(test_flow_graph__svg),
