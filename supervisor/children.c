@@ -14,7 +14,13 @@
 #include "seek.h"
 
 /* Numbers in the worker. */
-enum { WORKER_FD_LOCK = 3, WORKER_FD_CHANNEL = 4, WORKER_FD_HEARTBEAT = 5, WORKER_FD_VALUES = 6 };
+enum {
+	WORKER_FD_LOCK = 3,
+	WORKER_FD_CHANNEL = 4,
+	WORKER_FD_HEARTBEAT = 5,
+	WORKER_FD_VALUES = 6,
+	WORKER_FD_GATE = 7
+};
 
 #define WORKER_LOG "worker.log"
 
@@ -24,6 +30,7 @@ enum { WORKER_FD_LOCK = 3, WORKER_FD_CHANNEL = 4, WORKER_FD_HEARTBEAT = 5, WORKE
 struct outfit {
 	int null, log, heartbeat;
 	int channel[2];
+	int gate[2]; /* a pipe: the worker waits at its end */
 };
 
 static void
@@ -34,12 +41,14 @@ outfit_clear(struct outfit *o)
 	fd_close(&o->heartbeat);
 	fd_close(&o->channel[0]);
 	fd_close(&o->channel[1]);
+	fd_close(&o->gate[0]);
+	fd_close(&o->gate[1]);
 }
 
 static int
 outfit_make(struct outfit *o, int run_fd, struct proc_failure *failure, struct err *e)
 {
-	*o = (struct outfit){-1, -1, -1, {-1, -1}};
+	*o = (struct outfit){-1, -1, -1, {-1, -1}, {-1, -1}};
 	o->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (o->null < 0) {
 		*failure = (struct proc_failure){"open /dev/null", errno};
@@ -59,6 +68,10 @@ outfit_make(struct outfit *o, int run_fd, struct proc_failure *failure, struct e
 	if (ipc_pair(o->channel, e) != 0) {
 		*failure = (struct proc_failure){"make a socket pair", e->sys};
 		return -1;
+	}
+	if (pipe2(o->gate, O_CLOEXEC) != 0) {
+		*failure = (struct proc_failure){"make a pipe", errno};
+		return err_sys(e, ERR_IO, errno, "pipe2");
 	}
 	return 0;
 }
@@ -85,6 +98,7 @@ execute(struct daemon *d, const char *run_id, int lock_fd, const struct outfit *
 	what.fds[what.nfds++] = (struct proc_fd){lock_fd, WORKER_FD_LOCK};
 	what.fds[what.nfds++] = (struct proc_fd){o->channel[1], WORKER_FD_CHANNEL};
 	what.fds[what.nfds++] = (struct proc_fd){o->heartbeat, WORKER_FD_HEARTBEAT};
+	what.fds[what.nfds++] = (struct proc_fd){o->gate[0], WORKER_FD_GATE};
 	if (secrets_of(d, run_id) >= 0)
 		what.fds[what.nfds++] = (struct proc_fd){secrets_of(d, run_id), WORKER_FD_VALUES};
 	return proc_start(&what, child, failure, e);
@@ -110,6 +124,8 @@ enter(struct daemon *d, const char *run_id, struct outfit *o, struct proc_child 
 	w->state = WORKER_STARTING;
 	w->heartbeat = o->heartbeat;
 	o->heartbeat = -1;
+	w->gate = o->gate[1];
+	o->gate[1] = -1;
 	if (worker_set_channel(w, o->channel[0], &ignored) != 0)
 		adopt_lost(d, w);
 	o->channel[0] = -1;
@@ -135,6 +151,22 @@ worker_start(struct daemon *d, const char *run_id, int run_fd, int lock_fd,
 out:
 	outfit_clear(&o);
 	return rc;
+}
+
+void
+worker_let_go(struct worker *w)
+{
+	/* It may be dead: then its exit tells more. */
+	if (write(w->gate, "", 1) < 0)
+		log_line(LOG_DEBUG, "run %s: %s", w->run_id, strerror(errno));
+	fd_close(&w->gate);
+}
+
+void
+worker_withdraw(struct worker *w)
+{
+	w->withdrawn = true;
+	fd_close(&w->gate);
 }
 
 /* ---- Death ---- */
@@ -168,6 +200,12 @@ worker_gone(struct worker *w, const struct proc_end *end, const char *reason)
 	char text[WORKER_END_TEXT];
 	bool boot = reason != NULL;
 
+	d->scan_wanted = true; /* its slot, its key and its descriptors may be what others wait for */
+	/* It never was let go: its run still waits. */
+	if (w->gate >= 0 || w->withdrawn) {
+		worker_free(w);
+		return;
+	}
 	/* Its last words may still wait in the socket. */
 	worker_read_rest(w);
 	if (!boot)
@@ -176,8 +214,6 @@ worker_gone(struct worker *w, const struct proc_end *end, const char *reason)
 	queue_move(d, w->run_id, STATUS_CRASHED, reason, boot || w->bitten ? NULL : worker_end_text(end, text),
 	    !w->ended);
 	worker_free(w);
-	/* Its slot, its key and its descriptors may be what others wait for. */
-	d->scan_wanted = true;
 }
 
 /* What came to us as the subreaper: an operation whose worker has just died, or a leftover of one. */

@@ -31,6 +31,7 @@ struct worker {
 	struct proc_id id;     /* pid 0: not known yet */
 	struct source process; /* pidfd */
 	struct source channel;
+	int gate;      /* until it is let go, else -1: it has not touched its run, whose row is still queued */
 	int heartbeat; /* memfd, or -1 while an adopted one has not sent it */
 	uint64_t beats;
 	int64_t beats_since_ns; /* when this count was first read; 0: never */
@@ -38,6 +39,7 @@ struct worker {
 	uint64_t watched_beats;
 	int64_t watched_since_ns; /* the last sign of life that the watchdog saw */
 	bool bitten;		/* killed by it */
+	bool withdrawn;		/* is not let go any more, and leaves */
 	bool only_starting;	/* by its row, when it was adopted */
 	bool other_boot;	/* it was started before this machine's last boot */
 	bool ended;		/* it said so */
@@ -72,10 +74,15 @@ int worker_set_channel(struct worker *w, int fd, struct err *e); /* consumes fd,
 
 /*
  * Starts the worker of a run, which inherits lock_fd. Both descriptors stay the caller's; after
- * success its copy of the lock must be closed, so that the lock is free when the worker is dead.
+ * success its copy of the lock must be closed, so that the lock is free when the worker is dead. It is
+ * loaded, and waits: before worker_let_go(), which is for when the row says that the run starts, it does
+ * nothing, and leaves when this process ends.
  */
 int worker_start(struct daemon *d, const char *run_id, int run_fd, int lock_fd,
     struct proc_failure *failure, struct err *e);
+void worker_let_go(struct worker *w);
+/* It is not wanted: it leaves, and its run is left as it is. */
+void worker_withdraw(struct worker *w);
 /* Hears what it has said, until nothing waits. */
 void worker_read_rest(struct worker *w);
 /* Wakes the worker: there is something in the database for it. */

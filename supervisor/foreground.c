@@ -46,6 +46,7 @@ foreground_begin(struct daemon *d, struct err *e)
 	fd_close(&run_fd);
 	if (rc != 0)
 		return fail_start(d, f->run_id, e);
+	worker_let_go(worker_find(d, f->run_id));
 	if (session_read(d->store, f->run_id, &s, e) == 0) {
 		watchdog_set(worker_find(d, f->run_id), s.policy);
 		session_clear(&s);

@@ -28,6 +28,13 @@
 
 /* ---- Giving ---- */
 
+/* What was not let go leaves as this program does, and its run still waits. */
+static bool
+is_let_go(const struct worker *w)
+{
+	return w->gate < 0 && !w->withdrawn;
+}
+
 static struct json *
 worker_handed(const struct worker *w)
 {
@@ -93,7 +100,8 @@ everything(struct daemon *d)
 	struct worker *w;
 
 	for (w = worker_after(d, ""); w != NULL; w = worker_after(d, w->run_id))
-		workers = json_set(workers, w->run_id, worker_handed(w));
+		if (is_let_go(w))
+			workers = json_set(workers, w->run_id, worker_handed(w));
 	o = json_set(o, "lock", json_int(d->lock_fd));
 	o = json_set(o, "listener", json_int(d->listener.fd));
 	o = json_set(o, "booted", json_bool(d->booted));
@@ -129,7 +137,7 @@ keep_all_open(struct daemon *d, bool open)
 	}
 
 	for (w = worker_after(d, ""); w != NULL; w = worker_after(d, w->run_id))
-		rc |= keep_open(w->process.fd, open) | keep_open(w->channel.fd, open) |
+		rc |= !is_let_go(w) ? 0 : keep_open(w->process.fd, open) | keep_open(w->channel.fd, open) |
 		    keep_open(w->heartbeat, open);
 	return rc;
 }

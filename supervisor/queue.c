@@ -141,47 +141,12 @@ leave_behind(struct daemon *d, const struct session *s, const char *blocker, str
 	return leave_queued(d, s, "run.queued.unique", text, e);
 }
 
-/* Under the run's lock. A row that cannot be written leaves everything as it was. */
-static enum job_result
-start_locked(struct daemon *d, const struct session *s, int run_fd, int *lock_fd, struct err *e)
-{
-	char place[PROC_PLACE_TEXT];
-	struct proc_failure failure;
-	bool moved = false;
-
-	proc_place_text(&d->here, place);
-	if (session_starting(d->store, s->run_id, place, &moved, e) != 0)
-		return JOB_FAILED;
-	if (!moved)
-		return JOB_DONE;
-	daemon_worked(d);
-	if (worker_start(d, s->run_id, run_fd, *lock_fd, &failure, e) == 0) {
-		fd_close(lock_fd);
-		watchdog_set(worker_find(d, s->run_id), s->policy);
-		worker_know(worker_find(d, s->run_id), s);
-		clients_tell_changed(d, s->run_id, status_word(STATUS_STARTING),
-		    "run.starting.forked");
-		return JOB_DONE;
-	}
-	if (is_passing(failure.sys)) {
-		log_line(LOG_WARNING, "run %s: its worker cannot be started now: %s", s->run_id,
-		    e->msg);
-		queue_move(d, s->run_id, STATUS_QUEUED, passing_reason(failure.sys), e->msg, true);
-		return JOB_LATER;
-	}
-	log_line(LOG_ERROR, "run %s: its worker cannot be started: %s", s->run_id, e->msg);
-	queue_move(d, s->run_id, STATUS_FAILED, reason_of_failed_start(e), e->msg, true);
-	return JOB_DONE;
-}
-
-/* The run has no directory that could be used: it can never start. */
-static enum job_result
-cannot_start(struct daemon *d, const struct session *s, const struct err *why)
+/* A run that never had a worker can have none. */
+static void
+fail_unstarted(struct daemon *d, const struct session *s, const struct err *why)
 {
 	struct job *j;
 
-	if (is_passing(why->sys))
-		return JOB_LATER;
 	log_line(LOG_ERROR, "run %s: cannot be started: %s", s->run_id, why->msg);
 	/* By the moves of the table: only what was starting can have failed to. */
 	j = job_new(move_job, s->run_id, true);
@@ -191,6 +156,68 @@ cannot_start(struct daemon *d, const struct session *s, const struct err *why)
 		jobs_add(d, j, false);
 		queue_move(d, s->run_id, STATUS_FAILED, reason_of_failed_start(why), why->msg, false);
 	}
+}
+
+/* Its worker waits for the row. When that cannot be written now it goes on waiting, and this is done again. */
+static enum job_result
+let_go(struct daemon *d, const struct session *s, struct worker *w, struct err *e)
+{
+	char place[PROC_PLACE_TEXT];
+	bool moved = false;
+
+	proc_place_text(&d->here, place);
+	if (session_starting(d->store, s->run_id, place, &moved, e) != 0)
+		return JOB_FAILED;
+	if (!moved) {
+		worker_withdraw(w);
+		return JOB_DONE;
+	}
+	worker_let_go(w);
+	watchdog_set(w, s->policy);
+	worker_know(w, s);
+	clients_tell_changed(d, s->run_id, status_word(STATUS_STARTING), "run.starting.forked");
+	return JOB_DONE;
+}
+
+/* Under the run's lock. The worker is loaded while the row is written. */
+static enum job_result
+start_locked(struct daemon *d, const struct session *s, int run_fd, int *lock_fd, struct err *e)
+{
+	struct proc_failure failure;
+	struct err why = {0};
+
+	daemon_worked(d);
+	if (worker_start(d, s->run_id, run_fd, *lock_fd, &failure, &why) == 0) {
+		fd_close(lock_fd);
+		return let_go(d, s, worker_find(d, s->run_id), e);
+	}
+	if (is_passing(failure.sys)) {
+		log_line(LOG_WARNING, "run %s: its worker cannot be started now: %s", s->run_id,
+		    why.msg);
+		queue_move(d, s->run_id, STATUS_QUEUED, passing_reason(failure.sys), why.msg, true);
+		return JOB_LATER;
+	}
+	fail_unstarted(d, s, &why);
+	return JOB_DONE;
+}
+
+/* The run has no directory that could be used: it can never start. */
+static enum job_result
+cannot_start(struct daemon *d, const struct session *s, const struct err *why)
+{
+	if (is_passing(why->sys))
+		return JOB_LATER;
+	fail_unstarted(d, s, why);
+	return JOB_DONE;
+}
+
+/* One whose row could not be written when its worker was started. */
+static enum job_result
+start_again(struct daemon *d, const struct session *s, struct worker *w, struct err *e)
+{
+	if (s->status == STATUS_QUEUED && d->phase != PHASE_STOPPING && d->phase != PHASE_RESTARTING)
+		return let_go(d, s, w, e);
+	worker_withdraw(w);
 	return JOB_DONE;
 }
 
@@ -270,7 +297,7 @@ look_job(struct daemon *d, struct job *j, struct err *e)
 	struct session s;
 	struct worker *w = worker_find(d, j->run_id);
 
-	if (w != NULL) {
+	if (w != NULL && w->gate < 0) {
 		worker_poke(w);
 		return JOB_DONE;
 	}
@@ -278,10 +305,14 @@ look_job(struct daemon *d, struct job *j, struct err *e)
 		if (e->code != ERR_NOTFOUND)
 			return JOB_FAILED;
 		secrets_drop(d, j->run_id); /* it was removed */
+		if (w != NULL)
+			worker_withdraw(w);
 		return JOB_DONE;
 	}
 	secrets_settle(d, &s);
-	if (is_left_alone(d, &s))
+	if (w != NULL)
+		result = start_again(d, &s, w, e);
+	else if (is_left_alone(d, &s))
 		result = JOB_DONE;
 	else if (s.status == STATUS_QUEUED)
 		result = start_run(d, &s, e);
@@ -320,7 +351,7 @@ queue_look(struct daemon *d, const char *run_id)
 {
 	struct worker *w = worker_find(d, run_id);
 
-	if (w != NULL)
+	if (w != NULL && w->gate < 0)
 		worker_poke(w);
 	else if (jobs_has(&d->jobs, look_job, run_id))
 		jobs_wake_all(d);
@@ -338,7 +369,9 @@ struct scan {
 static void
 look_at(struct daemon *d, const char *run_id)
 {
-	if (worker_find(d, run_id) == NULL && !jobs_has(&d->jobs, look_job, run_id))
+	const struct worker *w = worker_find(d, run_id);
+
+	if ((w == NULL || w->gate >= 0) && !jobs_has(&d->jobs, look_job, run_id))
 		jobs_add(d, job_new(look_job, run_id, true), false);
 }
 

@@ -67,7 +67,7 @@ worker_new(struct daemon *d, const char *run_id, struct err *e)
 	}
 	assert(worker_find(d, run_id) == NULL);
 	w->daemon = d;
-	w->process.fd = w->channel.fd = w->heartbeat = -1;
+	w->process.fd = w->channel.fd = w->heartbeat = w->gate = -1;
 	strlcpy(w->run_id, run_id, sizeof(w->run_id));
 	RB_INSERT(workers_by_run, &d->workers.by_run, w);
 	d->workers.count++;
@@ -89,6 +89,7 @@ worker_free(struct worker *w)
 	loop_close(&d->loop, &w->process);
 	loop_close(&d->loop, &w->channel);
 	fd_close(&w->heartbeat);
+	fd_close(&w->gate);
 	RB_REMOVE(workers_by_run, &d->workers.by_run, w);
 	if (w->id.pid != 0)
 		RB_REMOVE(workers_by_pid, &d->workers.by_pid, w);

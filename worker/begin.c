@@ -64,6 +64,30 @@ take_lock(struct worker *w, struct err *e)
 	return w->lock_fd >= 0 ? 0 : err_wrap(e, "the run has a worker");
 }
 
+/*
+ * The supervisor writes that the run starts while this process is loaded: until then nothing of the run may
+ * be touched. It ends, or closes the pipe: then that was not written, and the run still waits. One that was
+ * started by hand has no such pipe.
+ */
+static int
+wait_at_gate(struct worker *w, struct err *e)
+{
+	int gate = own_fd(WORKER_GATE_FD);
+	struct stat st;
+	ssize_t n = 1;
+	char go;
+
+	if (w->inherited_fd >= 0 && gate >= 0 && fstat(gate, &st) == 0 && S_ISFIFO(st.st_mode))
+		do
+			n = read(gate, &go, 1);
+		while (n < 0 && errno == EINTR);
+	fd_close(&gate);
+	if (n == 1)
+		return 0;
+	w->disowned = true;
+	return err_set(e, ERR_REFUSED, "the run still waits");
+}
+
 static int
 open_dir(int at, const char *name, int *fd, struct err *e)
 {
@@ -479,7 +503,7 @@ worker_begin(struct worker *w, const char *home, const char *run_id, struct err 
 	status_begin(w);
 	op_list_init(&w->settled);
 	w->first_failed = OP_NO_INDEX;
-	if (poller_init(&w->loop, e) != 0 || open_run(w, home, run_id, e) != 0 ||
+	if (poller_init(&w->loop, e) != 0 || wait_at_gate(w, e) != 0 || open_run(w, home, run_id, e) != 0 ||
 	    context_init(w, e) != 0 || load_state(w, e) != 0 || taken_read(w, e) != 0 ||
 	    reactive_begin(w, e) != 0 || open_artifacts(w, e) != 0 ||
 	    write_worker_line(w, e) != 0)

@@ -172,6 +172,8 @@ run_worker(const struct arguments *args)
 	}
 	if (worker_begin(w, args->home, args->run, &e) == 0)
 		status = run(w);
+	else if (w->disowned)
+		status = EXIT_OK;
 	else
 		status = worker_abandon(w, &e) == 0 ? EXIT_OK : EXIT_INTERNAL;
 	worker_clear(w);

@@ -31,7 +31,8 @@
 
 /* Descriptors that the supervisor hands over. */
 enum { WORKER_LOCK_FD = 3, WORKER_SUPERVISOR_FD = 4, WORKER_HEARTBEAT_FD = 5,
-	WORKER_VALUES_FD = 6 /* withheld values of the environment, where there are any */ };
+	WORKER_VALUES_FD = 6, /* withheld values of the environment, where there are any */
+	WORKER_GATE_FD = 7 /* a byte comes when the run's row says that it starts */ };
 
 enum {
 	WORKER_STARTS_PER_TURN = 16, /* so that a thousand starts do not keep an exit waiting */

@@ -64,4 +64,9 @@ started=$(line 'execve\("(/usr)?/bin/true"')
 waits=$(head -n "$started" "$T/worker" | grep -cE ' fsync\(')
 note "the run: $waits syncs before its first operation, beside those of the database"
 check "before the first operation no more than the checkpoint needs is synced" [ "$waits" -le 5 ]
+# The worker is loaded while the supervisor writes that the run starts, and waits for that.
+order=$(sed -n "$(grep -nF 'execve("'"$WORKER"'"' "$T/all" | grep -F -- '"--run"' | tail -n 1 | cut -d: -f1),\$p" "$T/all" |
+	sed -nE -e "/^$worker .*execve[(]/s/.*/loaded/p" -e "/^$worker .*\"attempts\.log\"/s/.*/begins/p" \
+		-e "/^$(head -n 1 "$T/all" | cut -d' ' -f1) .*fdatasync/s/.*/written/p" | uniq | head -n 3 | paste -sd' ')
+equal "the row is written behind the worker's back, and before it begins" "loaded written begins" "$order"
 plan
