@@ -602,16 +602,70 @@ unknown_second(const struct parser *p, const char *one, const char *two, struct 
 	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup help %s", one);
 }
 
+/* What other programs call it; NULL: no command is called so anywhere. */
+static const char *
+by_another_name(const char *name)
+{
+	static const struct {
+		const char *words; /* each between blanks */
+		const char *instead;
+	} others[] = {
+	    {" run exec launch submit create new ", "start"},
+	    {" ls ps runs jobs history top ", "list"},
+	    {" status info describe inspect get ", "show"},
+	    {" restart retry again redo ", "rerun"},
+	    {" continue unpause ", "resume"},
+	    {" cancel abort terminate end ", "stop"},
+	    {" rm remove delete prune clean cleanup purge ", "gc --dry-run"},
+	    {" tail ", "logs -f"},
+	    {" follow attach monitor ", "watch"},
+	    {" validate lint verify test ", "check"},
+	    {" send tell say message ", "msg"},
+	    {" accept allow ", "approve"},
+	    {" reject refuse ", "deny"},
+	    {" suspend hold ", "pause"},
+	    {" daemon server serve ", "supervisor"},
+	};
+	struct buf word = {0};
+	const char *found = NULL;
+	size_t i;
+
+	buf_printf(&word, " %s ", name);
+	for (i = 0; found == NULL && !word.failed && i < sizeof(others) / sizeof(others[0]); i++)
+		if (strstr(others[i].words, buf_text(&word)) != NULL)
+			found = others[i].instead;
+	buf_clear(&word);
+	return found;
+}
+
 const char *
 cli_unknown(const struct command *const *commands, const char *name, struct err *e)
 {
 	const char *names[MAX_NAMES * 2];
+	const char *other = strchr(name, ' ') == NULL ? by_another_name(name) : NULL;
 	size_t n = 0;
 
+	if (other != NULL) {
+		err_set(e, ERR_USAGE, "unknown command \"%s\"", name);
+		return other;
+	}
 	for (; *commands != NULL && n < MAX_NAMES * 2; commands++)
 		names[n++] = (*commands)->name;
 	err_set(e, ERR_USAGE, "unknown command \"%s\"", name);
 	return text_nearest(name, names, n);
+}
+
+/* name: with options. One that takes none is told without what was given. */
+static bool
+takes_operands(const struct parser *p, const char *name)
+{
+	const struct command *const *cmd = p->c->commands;
+	size_t len = strcspn(name, " ");
+
+	for (; *cmd != NULL; cmd++)
+		if (strncmp((*cmd)->name, name, len) == 0 && (*cmd)->name[len] == '\0')
+			return (*cmd)->max_operands > 0;
+	return true;
 }
 
 static int
@@ -619,8 +673,10 @@ unknown_command(const struct parser *p, const char *name, struct err *e)
 {
 	const char *near = cli_unknown(p->c->commands, name, e);
 
+	if (near != NULL && strstr(near, " --") != NULL && !takes_operands(p, near))
+		return err_hint(e, "flowsup %s", near);
 	if (near != NULL)
-		cli_hint_instead(p->argv, name, strlen(name), near, e);
+		cli_hint_command(p->argv, name, near, e);
 	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup help");
 }
 

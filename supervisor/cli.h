@@ -152,7 +152,8 @@ int cli_main(const struct command *const *commands, char **argv, mode_t umask_of
 bool cli_is_family(const struct command *const *commands, const char *name);
 /* The second word of a family that is nearest to what was written; or NULL. */
 const char *cli_nearest_second(const struct command *const *commands, const char *one, const char *two);
-/* ERR_USAGE: there is no such command; the nearest one or NULL. */
+/* ERR_USAGE: there is no such command; the one that other programs call so, maybe with options, or the
+ * nearest one, or NULL. */
 const char *cli_unknown(const struct command *const *commands, const char *name, struct err *e);
 
 /* Help from the tables. */
@@ -176,6 +177,8 @@ void cli_hint_text(struct buf *to, const char *hint);
  * which lie in one of its words. Returns -1.
  */
 int cli_hint_instead(char *const *argv, const char *at, size_t len, const char *instead, struct err *e);
+/* The same with a command, which may have options, in place of the word `name`. */
+int cli_hint_command(char *const *argv, const char *name, const char *instead, struct err *e);
 /* The same with a further word before that one, or behind all where `before` is NULL. */
 int cli_hint_with(char *const *argv, const char *before, const char *further, struct err *e);
 

@@ -67,3 +67,17 @@ cli_hint_with(char *const *argv, const char *before, const char *further, struct
 		put_word(&line, further);
 	return hint_line(&line, e);
 }
+
+int
+cli_hint_command(char *const *argv, const char *name, const char *instead, struct err *e)
+{
+	struct buf line = {0};
+
+	buf_puts(&line, "flowsup");
+	for (argv++; *argv != NULL; argv++)
+		if (*argv == name)
+			buf_printf(&line, " %s", instead);
+		else
+			put_word(&line, *argv);
+	return hint_line(&line, e);
+}

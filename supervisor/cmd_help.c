@@ -97,7 +97,8 @@ unknown(struct cli *c, const char *name, struct err *e)
 
 	if (near == NULL) {
 		near = cli_unknown(c->commands, name, e);
-		return near != NULL ? err_hint(e, "flowsup help %s", near) : err_hint(e, "flowsup help");
+		return near != NULL ? err_hint(e, "flowsup help %.*s", (int)strcspn(near, " "), near)
+				    : err_hint(e, "flowsup help");
 	}
 	err_set(e, ERR_USAGE, "unknown command \"%s\"", name);
 	return err_hint(e, "flowsup help %s %s", c->operands[0], near);

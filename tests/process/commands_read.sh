@@ -185,6 +185,16 @@ show $near|flowsup show $id
 logs @lst|flowsup logs @last
 show @last-faild|flowsup show @last-failed
 help strt|flowsup help start
+run flow.yaml --wait|flowsup start flow.yaml --wait
+status $id|flowsup show $id
+ps|flowsup list
+ls -n 3|flowsup list -n 3
+restart @last|flowsup rerun @last
+cancel @last --now|flowsup stop @last --now
+rm @last|flowsup gc --dry-run
+info @last|flowsup show @last
+tail $id good|flowsup logs -f $id good
+help tail|flowsup help logs
 help ctl pasue|flowsup help ctl pause
 ctl pasue @last|flowsup ctl pause @last
 supervisor statsu|flowsup supervisor status
