@@ -248,6 +248,8 @@ admission_slot_free(struct worker *w)
 	w->running--;
 }
 
+#define NO_NEXT_ATTEMPT "its next attempt was not started"
+
 /* Each announced operation gets exactly one terminal event, also when it never started. What never
  * became ready was not announced. */
 static void
@@ -260,7 +262,8 @@ cancel_list(struct worker *w, struct op_list *l)
 		w->counts.cancelled++;
 		event_begin(w, "NodeCancelled");
 		event_op(w, i);
-		event_text(w, "why", "not started");
+		/* One that waited for another attempt has begun, and is known by how the last one ended. */
+		event_text(w, "why", w->ops[i].has_run ? NO_NEXT_ATTEMPT : "not started");
 		event_end(w);
 	}
 }
@@ -282,7 +285,7 @@ admission_cancel_waiting(struct worker *w)
 		w->counts.cancelled++;
 		event_begin(w, "NodeCancelled");
 		event_op(w, i);
-		event_text(w, "why", "its next attempt was not started");
+		event_text(w, "why", NO_NEXT_ATTEMPT);
 		event_end(w);
 	}
 	approval_cancel_waiting(w);

@@ -94,6 +94,7 @@ struct op {
 	bool replay_written; /* ops/<op>.response exists */
 	bool released; /* its outcome counts for those that need it */
 	bool leftover_told; /* since its last start */
+	bool has_run; /* an attempt of it, in this run */
 	bool anew; /* anew.c; not set any more once that has told */
 };
 

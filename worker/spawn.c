@@ -266,6 +266,7 @@ spawn_started(struct attempt_run *a)
 
 	storage_start_worked(w);
 	op_become(&w->ops[a->op], OP_RUNNING);
+	w->ops[a->op].has_run = true;
 	event_begin(w, "NodeStarted");
 	event_op(w, a->op);
 	event_int(w, "pid", a->id.pid);

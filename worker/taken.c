@@ -271,6 +271,7 @@ count_as_running(struct attempt_run *a)
 	op_become(op, OP_READY);
 	op_become(op, OP_PREPARING);
 	op_become(op, OP_RUNNING);
+	op->has_run = true;
 	w->running++;
 	w->counts.starts++;
 	event_begin(w, "NodeTakenOver");

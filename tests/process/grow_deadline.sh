@@ -133,6 +133,18 @@ matches "it counts as nothing" "0 of 3 done, 0 saved" "$("$FLOWSUP" show "$RUN" 
 matches "as in list" " 0/3 " "$("$FLOWSUP" list -n 1)"
 matches "and at the end of a wait" "0 of 3 done" "$("$FLOWSUP" wait "$RUN" 2>&1)$("$FLOWSUP" watch "$RUN" 2>&1)"
 
+begin --timeout 1h -j 1 <<'Y'
+plan:
+  - {id: again, run: 'exit 3', retry: {attempts: 3, backoff: 1ms}}
+  - {id: late, run: '. "$T/closed.sh"'}
+  - {id: never, run: 'true'}
+Y
+late late
+equal "so also of one that waited for a slot again" "timed_out cancelled pending" \
+	"$(run_status "$RUN") $(shown 'op["again"]["state"] + " " + op["never"]["state"]')"
+why_cancelled() { grep -F '"event":"NodeCancelled"' "$(run_dir)/events.jsonl" | grep -F "\"op\":\"$1\"" | grep -o '"why":"[^"]*"'; }
+equal "the events say the same" '"why":"its next attempt was not started" "why":"not started"' "$(why_cancelled again) $(why_cancelled never)"
+
 begin --timeout 1h <<'Y'
 roles: {r: {provider: robot}}
 planner: {assignee: r, instruction: '. "$T/closed.sh"; echo "no plan"; exit'}
