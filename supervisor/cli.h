@@ -179,7 +179,9 @@ void cli_hint_text(struct buf *to, const char *hint);
 int cli_hint_instead(char *const *argv, const char *at, size_t len, const char *instead, struct err *e);
 /* The same with a command, which may have options, in place of the word `name`. */
 int cli_hint_command(char *const *argv, const char *name, const char *instead, struct err *e);
-/* The same with a further word before that one, or behind all where `before` is NULL. */
-int cli_hint_with(char *const *argv, const char *before, const char *further, struct err *e);
+/* The same with a further word behind all. */
+int cli_hint_with(char *const *argv, const char *further, struct err *e);
+/* The same with `--` before the operand `program`, and before that what is ours of the long options behind it. */
+int cli_hint_behind_dashes(const struct cli *c, const char *program, struct err *e);
 
 #endif

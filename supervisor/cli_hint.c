@@ -53,18 +53,14 @@ cli_hint_instead(char *const *argv, const char *at, size_t len, const char *inst
 }
 
 int
-cli_hint_with(char *const *argv, const char *before, const char *further, struct err *e)
+cli_hint_with(char *const *argv, const char *further, struct err *e)
 {
 	struct buf line = {0};
 
 	buf_puts(&line, "flowsup");
-	for (argv++; *argv != NULL; argv++) {
-		if (*argv == before)
-			put_word(&line, further);
+	for (argv++; *argv != NULL; argv++)
 		put_word(&line, *argv);
-	}
-	if (before == NULL)
-		put_word(&line, further);
+	put_word(&line, further);
 	return hint_line(&line, e);
 }
 
@@ -79,5 +75,66 @@ cli_hint_command(char *const *argv, const char *name, const char *instead, struc
 			buf_printf(&line, " %s", instead);
 		else
 			put_word(&line, *argv);
+	return hint_line(&line, e);
+}
+
+/* ---- A command of one's own that lacks its `--` ---- */
+
+static const struct cli_option *
+find_long(const struct cli_option *o, const char *name, size_t len)
+{
+	for (; o != NULL && o->name != NULL; o++)
+		if (strncmp(o->name, name, len) == 0 && o->name[len] == '\0')
+			return o;
+	return NULL;
+}
+
+/* How many words a long option of ours takes that stands here; 0: it is none. A letter is more likely one of
+ * the command's. */
+static size_t
+option_words(const struct command *cmd, char *const *at)
+{
+	const char *name = at[0] + 2;
+	size_t len = strcspn(name, "=");
+	const struct cli_option *o;
+
+	if (strncmp(at[0], "--", 2) != 0 || len == 0)
+		return 0;
+	o = find_long(cmd->options, name, len);
+	if (o == NULL)
+		o = find_long(cli_common, name, len);
+	if (o == NULL)
+		return 0;
+	return o->kind != CLI_FLAG && !o->optional_value && name[len] == '\0' && at[1] != NULL ? 2 : 1;
+}
+
+/* Either those words, or all others. */
+static void
+put_words(const struct command *cmd, char *const *at, bool ours, struct buf *line)
+{
+	size_t n;
+
+	while (*at != NULL) {
+		n = option_words(cmd, at);
+		if ((n > 0) == ours)
+			put_word(line, at[0]);
+		if (n > 1 && ours)
+			put_word(line, at[1]);
+		at += n > 1 ? 2 : 1;
+	}
+}
+
+int
+cli_hint_behind_dashes(const struct cli *c, const char *program, struct err *e)
+{
+	struct buf line = {0};
+	char *const *at;
+
+	buf_puts(&line, "flowsup");
+	for (at = c->argv + 1; *at != NULL && *at != program; at++)
+		put_word(&line, *at);
+	put_words(c->command, at, true, &line);
+	buf_puts(&line, " --");
+	put_words(c->command, at, false, &line);
 	return hint_line(&line, e);
 }

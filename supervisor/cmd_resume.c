@@ -528,7 +528,7 @@ check_usage(const struct cli *c, struct err *e)
 		return err_set(e, ERR_USAGE, "resume: --all-crashed and --wait exclude each other");
 	if (cli_flag(c, "events") && !cli_flag(c, "wait")) {
 		err_set(e, ERR_USAGE, "resume: --events goes with --wait");
-		return cli_hint_with(c->argv, NULL, "--wait", e);
+		return cli_hint_with(c->argv, "--wait", e);
 	}
 	if (all || c->noperands == 1)
 		return 0;

@@ -572,7 +572,7 @@ start_launch(struct cli *c, const struct flow *f, const struct start_source *fro
 	if (cli_flag(c, "events") && !cli_flag(c, "wait")) {
 		err_set(e, ERR_USAGE, "%s: --events goes with --wait", c->command->name);
 		return c->has_tail ? err_hint(e, "flowsup %s --help", c->command->name)
-				   : cli_hint_with(c->argv, NULL, "--wait", e);
+				   : cli_hint_with(c->argv, "--wait", e);
 	}
 	if (unique_usage(c, e) != 0 || foreground_usage(c, e) != 0 || look_around(c, f, e) != 0)
 		return -1;

@@ -241,7 +241,7 @@ check_usage(const struct cli *c, struct err *e)
 	if (!c->has_tail && c->noperands > 1) {
 		err_set(e, ERR_USAGE, "start: unexpected operand \"%s\"", c->operands[1]);
 		return access(c->operands[0], F_OK) == 0 ? err_hint(e, "flowsup start --help")
-							  : cli_hint_with(c->argv, c->operands[0], "--", e);
+							  : cli_hint_behind_dashes(c, c->operands[0], e);
 	}
 	return 0;
 }
@@ -256,7 +256,7 @@ hint_at_command(const struct cli *c, struct err *e)
 
 	if (access(path, F_OK) != 0 && strchr(path, '/') == NULL &&
 	    proc_find_program(path, getenv("PATH"), &found, &ignored) == 0)
-		cli_hint_with(c->argv, path, "--", e);
+		cli_hint_behind_dashes(c, path, e);
 	buf_clear(&found);
 }
 

@@ -208,6 +208,8 @@ list --status fialed|flowsup list --status failed
 start echo hello|flowsup start -- echo hello
 start echo -n hello|flowsup start -- echo -n hello
 start --wait echo -j4|flowsup start --wait -- echo -j4
+start sleep 5 --wait|flowsup start --wait -- sleep 5
+start -j 2 sleep --timeout 9 5 --label a=b|flowsup start -j 2 --timeout 9 --label a=b -- sleep 5
 wait|flowsup help wait
 show --graph foo|flowsup show --help
 list -n x|flowsup list --help
