@@ -65,7 +65,7 @@ daemon_log_init(struct daemon *d, struct err *e)
 		if (d->log_fd < 0)
 			return err_sys(e, ERR_IO, errno, "duplicate standard error");
 		/* Of one run people want to know what is wrong; the rest is in its events. */
-		log_init(d->log_fd, d->options.only != NULL ? "flowsup" : "supervisor",
+		log_init(d->log_fd, d->options.only != NULL ? NULL : "supervisor",
 		    d->options.only != NULL ? LOG_WARNING : LOG_INFO);
 	}
 	return 0;

@@ -6,7 +6,8 @@
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-/* fd borrowed, O_APPEND. Until called everything goes to standard error. */
+/* fd borrowed, O_APPEND. A line has the time in UTC, who writes it, and the level; with who NULL, and to
+ * standard error until this is called, it is one for people, as commands write them: "flowsup: TEXT". */
 void log_init(int fd, const char *who, enum log_level most);
 /* Control characters are neutralised; cut at 4,096 bytes. errno is kept. */
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

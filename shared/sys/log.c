@@ -1,5 +1,6 @@
 /* One line a record, put together on the stack: logging works when memory and disk do not. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +15,8 @@ static struct {
 	int fd;
 	enum log_level most;
 	char who[LOG_WHO];
-} target = {STDERR_FILENO, LOG_INFO, "flowsup"};
+	bool plain; /* for people who look on, not for a log */
+} target = {STDERR_FILENO, LOG_INFO, "", true};
 
 static const char *const level_names[] = {
 	[LOG_ERROR] = "error",
@@ -28,7 +30,8 @@ log_init(int fd, const char *who, enum log_level most)
 {
 	target.fd = fd;
 	target.most = most;
-	snprintf(target.who, sizeof(target.who), "%s", who);
+	target.plain = who == NULL;
+	snprintf(target.who, sizeof(target.who), "%s", who != NULL ? who : "");
 }
 
 /* Appends the harmless form of text behind `at`, as far as it fits with a newline behind. */
@@ -59,6 +62,8 @@ start_line(char line[LOG_LINE], enum log_level level)
 	size_t at;
 	int n;
 
+	if (target.plain)
+		return append_harmless(line, 0, "flowsup: ");
 	time_format((double)clock_wall_ns() / (double)NS_PER_S, true, when);
 	n = snprintf(line, LOG_LINE, "%s ", when);
 	at = append_harmless(line, n > 0 ? (size_t)n : 0, target.who);

@@ -65,6 +65,20 @@ test_log__what_is_too_fine_is_left_out(void **state)
 }
 
 static void
+test_log__for_people_there_is_no_time(void **state)
+{
+	char *text;
+
+	(void)state;
+	log_init(fd, NULL, LOG_WARNING);
+	log_line(LOG_INFO, "not this");
+	log_line(LOG_WARNING, "the\nworker");
+	text = test_file_read(dir.fd, "log");
+	assert_string_equal(text, "flowsup: the\\nworker\n");
+	free(text);
+}
+
+static void
 test_log__long_records_are_cut(void **state)
 {
 	static char long_text[10000];
@@ -100,6 +114,7 @@ test_log__a_log_that_cannot_be_written_harms_nobody(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(test_log__a_record_is_one_line),
     TEST(test_log__what_is_too_fine_is_left_out),
+    TEST(test_log__for_people_there_is_no_time),
     TEST(test_log__long_records_are_cut),
     TEST(test_log__a_log_that_cannot_be_written_harms_nobody),
 };
