@@ -160,7 +160,7 @@ const char *cli_unknown(const struct command *const *commands, const char *name,
 /* Of all commands (with `all` a line of each) and of one (with `all` what is seldom needed as well): what
  * is shown without fits a screen of 24 lines. */
 void cli_help_commands(struct output *out, const struct command *const *commands, bool all);
-void cli_help(struct output *out, const struct command *cmd, bool all);
+void cli_help(struct output *out, const struct command *const *commands, const struct command *cmd, bool all);
 const struct command *cli_find(const struct command *const *commands, const char *name);
 
 /* `flowsup: <message>` and `hint: <hint>`, or `note: <advice>`, on standard error (with json: one object);

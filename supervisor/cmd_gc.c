@@ -10,7 +10,8 @@ enum { DAYS_MOST = 36500, RUNS_MOST = 100000000 };
 #define DAY_S 86400.0
 
 static const char *const examples[] = {
-    "flowsup gc --keep-days 30 --dry-run        # what would be removed",
+    "flowsup gc --dry-run                       # what would be removed",
+    "flowsup gc                                 # and it is removed",
     "flowsup gc --keep-days 30 --keep-n 1000    # younger, or of the newest, stay", NULL};
 
 static const struct cli_option options[] = {
@@ -127,9 +128,12 @@ const struct command cmd_gc = {
     .name = "gc",
     .group = CLI_GROUP_SYSTEM,
     .synopsis = "[--keep-days N] [--keep-n N] [--dry-run]",
-    .summary = "remove old runs that nothing needs",
+    .summary = "remove old runs at once (--dry-run: only name them)",
     .examples = examples,
-    .details = "A run that is not at its end stays, and so does one that others were\n"
+    .details = "Without --keep-days and --keep-n it removes at once what is not of the newest\n"
+	       "1000 runs and ended 30 days ago, or 90 if it did not complete: `keep` in\n"
+	       "config.yaml has these numbers.\n"
+	       "A run that is not at its end stays, and so does one that others were\n"
 	       "resumed or forked from, while they stay. With both, a run stays by either.",
     .options = options,
     .operands = "",

@@ -120,7 +120,7 @@ run(struct cli *c, struct err *e)
 		buf_printf(&name, "%s%s", i > 0 ? " " : "", c->operands[i]);
 	cmd = cli_find(c->commands, buf_text(&name));
 	if (cmd != NULL) {
-		cli_help(c->out, cmd, cli_flag(c, "all"));
+		cli_help(c->out, c->commands, cmd, cli_flag(c, "all"));
 	} else if (!help_family(c, buf_text(&name))) {
 		r = unknown(c, buf_text(&name), e);
 	}

@@ -17,9 +17,9 @@ static const struct cli_option options[] = {
     {.name = "idle-exit", .kind = CLI_DURATION, .value = "TIME",
 	.help = "leave after so long without runs (10m; 0: never)"},
     {.name = "ready-fd", .kind = CLI_INT, .value = "N", .help = "write a byte to descriptor N once ready",
-	.least = 3, .most = INT32_MAX},
+	.least = 3, .most = INT32_MAX, .rare = true},
     {.name = "handover-fd", .kind = CLI_INT, .value = "N", .help = "used by `supervisor restart`",
-	.least = 3, .most = INT32_MAX},
+	.least = 3, .most = INT32_MAX, .rare = true},
     CLI_END};
 
 static int
@@ -79,7 +79,7 @@ const struct command cmd_supervisor = {
     .summary = "start the supervisor",
     .examples = examples,
     .details = "Commands that need one start it; it leaves after 10 minutes without runs.\n"
-	       "In the foreground it stays until SIGTERM. Workers outlive it.\n",
+	       "In the foreground it stays until SIGTERM. Workers outlive it.",
     .options = options,
     .operands = "",
     .run = run_supervisor,

@@ -331,8 +331,27 @@ help_common(struct output *out, const struct command *cmd)
 	out_puts(out, "\n");
 }
 
+/* A command of one word may be the first of others'. */
+static void
+help_members(struct output *out, const struct command *const *commands, const struct command *cmd)
+{
+	size_t len = strlen(cmd->name);
+	bool any = false;
+
+	for (; commands != NULL && *commands != NULL; commands++) {
+		if (strncmp((*commands)->name, cmd->name, len) != 0 || (*commands)->name[len] != ' ')
+			continue;
+		if (!any)
+			out_printf(out, "also:  flowsup %s ", cmd->name);
+		out_printf(out, "%s%s", any ? " | " : "", (*commands)->name + len + 1);
+		any = true;
+	}
+	if (any)
+		out_puts(out, "\n");
+}
+
 void
-cli_help(struct output *out, const struct command *cmd, bool all)
+cli_help(struct output *out, const struct command *const *commands, const struct command *cmd, bool all)
 {
 	const struct cli_option *o;
 	const char *const *x;
@@ -342,6 +361,7 @@ cli_help(struct output *out, const struct command *cmd, bool all)
 	for (x = cmd->examples; x != NULL && *x != NULL; x++)
 		out_printf(out, "  %s\n", *x);
 	help_synopsis(out, cmd);
+	help_members(out, commands, cmd);
 	for (o = cmd->options; o != NULL && o->name != NULL; o++) {
 		if (all || !o->rare)
 			help_option(out, o);
@@ -363,7 +383,7 @@ run_command(struct cli *c, struct err *e)
 		return c->command->run(c, e);
 	if (c->command->help != NULL && c->noperands > 0)
 		return c->command->help(c, e);
-	cli_help(c->out, c->command, false);
+	cli_help(c->out, c->commands, c->command, false);
 	return 0;
 }
 

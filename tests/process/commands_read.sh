@@ -264,6 +264,11 @@ for words in queue ctl emit checkpoint; do
 	equal "$words --help is help $words" "0 $("$FLOWSUP" help $words)" "$("$FLOWSUP" $words --help >"$T/out"; echo "$? $(cat "$T/out")")"
 	equal "$words -h as well" "$("$FLOWSUP" help $words)" "$("$FLOWSUP" --home "$T" $words -h)"
 done
+said=$("$FLOWSUP" help supervisor)
+matches "a command that is the first word of others names them" 'also: *flowsup supervisor status \| stop \| restart' "$said"
+equal "what its programs tell each other is seldom needed" "0 2" \
+	"$(grep -c -- '-fd N' <<<"$said") $("$FLOWSUP" help --all supervisor | grep -c -- '-fd N')"
+matches "gc says at once that it removes, and what" 'remove old runs at once.*--dry-run .*newest.* 1000 .*30 days' "$("$FLOWSUP" help gc | xargs -d '\n')"
 # A screen has 24 lines and 80 columns, and the prompt wants one.
 commands() {
 	local word second

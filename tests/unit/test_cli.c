@@ -272,7 +272,7 @@ test_cli__help_is_made_of_the_table(void **state)
 	char name[64];
 
 	(void)state;
-	cli_help(&out, &run_command, true);
+	cli_help(&out, NULL, &run_command, true);
 	for (o = run_options; o->name != NULL; o++) {
 		snprintf(name, sizeof(name), "--%s", o->name);
 		assert_non_null(strstr(buf_text(&out.pending), name));
