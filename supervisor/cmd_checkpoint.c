@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "flowsup/checkpoint.h"
 #include "flowsup/clock.h"
+#include "flowsup/fs.h"
 #include "output.h"
 #include "target.h"
 
@@ -159,7 +160,7 @@ struct digests {
 struct verification {
 	const struct source *s;
 	int artifacts_fd; /* -1: the artifact root cannot be opened */
-	struct digests results, files, artifacts;
+	struct digests results, files, outputs, artifacts;
 };
 
 static void
@@ -174,21 +175,36 @@ count(struct digests *d, const char *wanted, const char *found, const char *name
 		    path != NULL ? json_printf("%s: %s", name, path) : json_cstr(name));
 }
 
-/* The digest of a file below dirfd, or NULL when it cannot be had. */
+/* The digest of a file, or NULL when it cannot be had. Consumes fd, which may be -1. */
 static const char *
-digest_of_file(int dirfd, const char *path, char to[CKPT_DIGEST_TEXT])
+digest_of_open(int fd, char to[CKPT_DIGEST_TEXT])
 {
 	struct err e = {0};
 	struct stat st;
 	uint64_t size;
-	int fd = openat(dirfd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	bool good;
+	bool good = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    ckpt_digest_file(fd, to, &size, &e) == 0;
 
-	if (fd < 0)
-		return NULL;
-	good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ckpt_digest_file(fd, to, &size, &e) == 0;
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return good ? to : NULL;
+}
+
+/* Of a file of ours, which is no link. */
+static const char *
+digest_of_file(int dirfd, const char *path, char to[CKPT_DIGEST_TEXT])
+{
+	return digest_of_open(openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), to);
+}
+
+static const char *
+digest_of_artifact(const struct verification *v, const char *path, char to[CKPT_DIGEST_TEXT])
+{
+	const char *why;
+	struct stat st;
+
+	return v->artifacts_fd < 0 ? NULL
+				   : digest_of_open(fs_open_artifact(v->artifacts_fd, path, &st, &why), to);
 }
 
 static int
@@ -208,6 +224,26 @@ check_response(struct verification *v, const struct json *entry, const char *nam
 	return 0;
 }
 
+/* Where a response may not say its output byte for byte, the output has a digest of its own. */
+static void
+check_output(struct verification *v, const struct json *entry, const char *name)
+{
+	const struct json *output = json_get(entry, CKPT_OUTPUT), *response = json_get(entry, "response");
+	const char *file = json_cstr_of(json_get(output, "file"));
+	char digest[CKPT_DIGEST_TEXT];
+	int64_t attempts = 0;
+
+	if (slice_is(json_text(output), CKPT_OF_RESPONSE))
+		return;
+	if (output != NULL && json_type(output) != JSON_NULL)
+		count(&v->outputs, json_cstr_of(json_get(output, "digest")),
+		    file != NULL ? digest_of_file(v->s->fd, file, digest) : NULL, name, file);
+	else if (json_int64(json_get(entry, "attempts"), &attempts) && attempts > 0 &&
+	    json_get(response, "digest") == NULL && (json_is_true(json_get(entry, "response_lossy")) ||
+	    (json_type(response) != JSON_STRING && json_type(response) != JSON_NULL)))
+		count(&v->outputs, NULL, NULL, name, NULL);
+}
+
 static void
 check_artifacts(struct verification *v, const struct json *entry, const char *name,
     const char *directory)
@@ -224,8 +260,7 @@ check_artifacts(struct verification *v, const struct json *entry, const char *na
 			continue;
 		buf_printf(&full, "%s/%s", directory, path);
 		count(&v->artifacts, json_cstr_of(json_get(artifact, "digest")),
-		    v->artifacts_fd >= 0 ?
-		    digest_of_file(v->artifacts_fd, buf_text(&full), digest) : NULL, name, path);
+		    digest_of_artifact(v, buf_text(&full), digest), name, path);
 		buf_clear(&full);
 	}
 }
@@ -240,6 +275,7 @@ check_entry(struct verification *v, const struct json *entry, bool spawned, stru
 		name = "(a name that is no plain text)";
 	if (check_response(v, entry, name, e) != 0)
 		return -1;
+	check_output(v, entry, name);
 	check_artifacts(v, entry, name, directory != NULL ? directory : name);
 	return 0;
 }
@@ -271,13 +307,14 @@ check_digests(struct verification *v, struct err *e)
 
 	v->results.wrong = json_array();
 	v->files.wrong = json_array();
+	v->outputs.wrong = json_array();
 	v->artifacts.wrong = json_array();
 	v->artifacts_fd = open_artifacts(v->s);
 	result = check_entries(v, json_get(v->s->state, "ops"), false, e);
 	if (result == 0)
 		result = check_entries(v, json_get(v->s->state, "spawned"), true, e);
 	if (result == 0 && (v->results.wrong == NULL || v->files.wrong == NULL ||
-	    v->artifacts.wrong == NULL))
+	    v->outputs.wrong == NULL || v->artifacts.wrong == NULL))
 		result = err_nomem(e);
 	if (v->artifacts_fd >= 0)
 		close(v->artifacts_fd);
@@ -289,6 +326,7 @@ verification_clear(struct verification *v)
 {
 	json_unref(v->results.wrong);
 	json_unref(v->files.wrong);
+	json_unref(v->outputs.wrong);
 	json_unref(v->artifacts.wrong);
 }
 
@@ -351,6 +389,7 @@ print_verification(struct output *out, const struct verification *v)
 	out_puts(out, "\n");
 	print_digests(out, "result digests", &v->results);
 	print_digests(out, "response files", &v->files);
+	print_digests(out, "outputs", &v->outputs);
 	print_digests(out, "artifacts", &v->artifacts);
 	out_puts(out, "  not covered        plan, prompt and values of the context, and flow.json: the format\n"
 		      "                     has no digest of them, and resume takes them as recorded\n");
@@ -361,13 +400,14 @@ static int
 report_verification(struct cli *c, const struct verification *v, struct err *e)
 {
 	const size_t wrong = json_length(v->results.wrong) + json_length(v->files.wrong) +
-	    json_length(v->artifacts.wrong);
+	    json_length(v->outputs.wrong) + json_length(v->artifacts.wrong);
 	struct json *o;
 
 	if (c->json) {
 		o = json_set(json_object(), "checkpoint_recovery", ckpt_report_json(&v->s->report));
 		o = json_set(o, "result_digests", digests_json(&v->results));
 		o = json_set(o, "response_files", digests_json(&v->files));
+		o = json_set(o, "outputs", digests_json(&v->outputs));
 		out_json(c->out, json_set(o, "artifacts", digests_json(&v->artifacts)));
 	} else
 		print_verification(c->out, v);

@@ -235,8 +235,9 @@ check_response(struct examining *x, size_t i)
 		    "its recorded response does not match its digest: edited or damaged");
 		return false;
 	}
-	if (resume_fact(x, i, "response") != NULL) {
-		resume_refuse(x, i, 5, NULL, resume_fact(x, i, "response"));
+	if (resume_fact(x, i, "response") != NULL || resume_fact(x, i, "output") != NULL) {
+		resume_refuse(x, i, 5, NULL, resume_fact(x, i, "response") != NULL
+			? resume_fact(x, i, "response") : resume_fact(x, i, "output"));
 		return false;
 	}
 	return true;
@@ -334,25 +335,38 @@ decide_failed(struct examining *x, size_t i)
 }
 
 static void
+decide_replayed(struct examining *x, size_t i)
+{
+	const char *artifacts = "", *output = "";
+	int64_t unverified = 0;
+
+	json_int64(json_get(json_get(x->in->facts, x->in->flow->ops[i].id), "unverified"), &unverified);
+	if (unverified > 0)
+		artifacts = "; artifacts not verified (no digest was recorded)";
+	if (resume_output_unknown(&x->in->flow->ops[i], x->plan->rows[i].entry))
+		output = "; output not verified (no digest was recorded)";
+	resume_decide(x, i, RESUME_REPLAY, "completed%s%s", artifacts, output);
+}
+
+/* Those behind it are given its artifacts and its output. */
+static void
 decide_completed(struct examining *x, size_t i)
 {
-	const char *lost = resume_fact(x, i, "artifacts");
-	int64_t unverified = 0;
+	const char *artifacts = resume_fact(x, i, "artifacts");
+	const char *lost = artifacts != NULL ? artifacts : resume_fact(x, i, "output");
 
 	if (lost != NULL && !x->in->flags.accept_missing_artifacts) {
 		resume_refuse(x, i, 4, "accept-missing-artifacts", lost);
 	} else if (lost != NULL && !may_repeat(x, i)) {
-		resume_refuse(x, i, 7, "rerun-in-flight",
-		    "it lost its artifacts, completed already, and is marked idempotent: false");
+		resume_refuse(x, i, 7, "rerun-in-flight", artifacts != NULL
+			? "it lost its artifacts, completed already, and is marked idempotent: false"
+			: "it lost its output, completed already, and is marked idempotent: false");
 	} else if (lost != NULL) {
 		x->plan->rows[i].rerun = true;
 		x->plan->rows[i].lifted = "accept-missing-artifacts";
 		resume_decide(x, i, RESUME_RUN, "runs again: %s", lost);
 	} else if (!decide_turn(x, i) && check_response(x, i)) {
-		json_int64(json_get(json_get(x->in->facts, x->in->flow->ops[i].id), "unverified"),
-		    &unverified);
-		resume_decide(x, i, RESUME_REPLAY, "completed%s",
-		    unverified > 0 ? "; artifacts not verified (no digest was recorded)" : "");
+		decide_replayed(x, i);
 	}
 }
 

@@ -24,7 +24,7 @@
 	X(rerun_in_flight, "rerun-in-flight",                                                    \
 	    "repeat what is marked idempotent: false", false)                                    \
 	X(accept_missing_artifacts, "accept-missing-artifacts",                                  \
-	    "run again what lost artifacts and what needs it", true)                             \
+	    "run again what lost artifacts or its output", true)                              \
 	X(allow_degraded_context, "allow-degraded-context",                                      \
 	    "new conversations where old ones are lost", true)                                   \
 	X(rerun_changed, "rerun-changed",                                                        \
@@ -53,6 +53,7 @@ const char *resume_action_word(enum resume_action action);
  *	"artifacts":  text, why a declared artifact fails (absent: all are as recorded)
  *	"unverified": integer, artifacts without a recorded digest
  *	"response":   text, why the file of a response fails
+ *	"output":     text, why the file of an output fails that the response does not say
  *	"conversation": text, why its conversation cannot be continued
  *	"started":    true, a durable mark that an attempt was started
  *	"survivor":   "running", "ended" or "stopped": its latest attempt, that the log has no end of
@@ -128,7 +129,7 @@ int resume_facts(int run_fd, const struct json *state, struct json **out, char *
  * resume_carry.c: the state that the new run starts from. It is what is recorded, with every member, but
  * for the outcomes that do not count any more. artifact_root is absolute, or NULL for a new one inside the
  * new run's directory; old_run what resumed_from shall say. Files of responses, and of outputs that a
- * response does not hold byte for byte (CKPT_ATTEMPT_PATH), are named by the old run's path, and
+ * response does not hold byte for byte (CKPT_OUTPUT, CKPT_ATTEMPT_PATH), are named by the old run's path, and
  * operations without a node id get one. NULL with ERR_NOMEM or ERR_IO (no random bytes).
  */
 struct json *resume_carry(const struct resume_input *in, const struct resume_plan *p,
@@ -136,6 +137,9 @@ struct json *resume_carry(const struct resume_input *in, const struct resume_pla
 
 /* Whether an attempt of it that was interrupted leaves the next one its conversation. */
 bool resume_goes_on(const struct flow_op *op, const struct resume_row *row);
+
+/* Whether its output may differ from what is made of its recorded response, and nothing says its bytes. */
+bool resume_output_unknown(const struct flow_op *op, const struct json *entry);
 
 /* resume_added.c: what was added while the run was going. */
 /* The entries of spawned[] and config.spawn_ordinals as the new run has them. NULL: no memory. */

@@ -7,6 +7,12 @@
 /* ---- Outcomes ---- */
 
 static bool
+is_given(const struct json *v)
+{
+	return v != NULL && json_type(v) != JSON_NULL;
+}
+
+static bool
 is_in_file(const struct json *response)
 {
 	const char *digest = json_cstr_of(json_get(response, "digest"));
@@ -16,10 +22,15 @@ is_in_file(const struct json *response)
 	    strncmp(digest, CKPT_DIGEST_PREFIX, sizeof(CKPT_DIGEST_PREFIX) - 1) == 0;
 }
 
-/* Whether an output may differ from what is made of the recorded response. */
-static bool
-is_only_in_output(const struct flow_op *op, const struct json *entry)
+/* Whether the output may differ from what is made of the recorded response, and nothing says its bytes. */
+bool
+resume_output_unknown(const struct flow_op *op, const struct json *entry)
 {
+	int64_t attempts;
+
+	if (is_in_file(json_get(entry, "response")) || is_given(json_get(entry, CKPT_OUTPUT)) ||
+	    !json_int64(json_get(entry, "attempts"), &attempts) || attempts < 1)
+		return false;
 	return json_is_true(json_get(entry, "response_lossy")) ||
 	    (op->how->response != FLOW_RESPONSE_TEXT &&
 		slice_is(json_text(json_get(entry, "status")), "completed"));
@@ -27,13 +38,17 @@ is_only_in_output(const struct flow_op *op, const struct json *entry)
 
 /* One that was carried over already lies where it lay then. Consumes entry. */
 static struct json *
-with_attempt_path(const struct flow_op *op, struct json *entry, const char *old_path)
+with_output_path(const struct flow_op *op, struct json *entry, const char *old_path)
 {
+	const char *file = json_cstr_of(json_get(json_get(entry, CKPT_OUTPUT), "file"));
 	int64_t attempts;
 
-	if (json_get(entry, CKPT_ATTEMPT_PATH) != NULL || !is_only_in_output(op, entry) ||
-	    !json_int64(json_get(entry, "attempts"), &attempts) || attempts < 1)
+	if (file != NULL && file[0] != '/')
+		return json_set(entry, CKPT_OUTPUT, json_set(json_ref(json_get(entry, CKPT_OUTPUT)), "file",
+		    json_printf("%s/%s", old_path, file)));
+	if (json_get(entry, CKPT_ATTEMPT_PATH) != NULL || !resume_output_unknown(op, entry))
 		return entry;
+	(void)json_int64(json_get(entry, "attempts"), &attempts);
 	return json_set(entry, CKPT_ATTEMPT_PATH,
 	    json_printf("%s/" RUN_OPS "/%s.%lld", old_path, op->id, (long long)attempts));
 }
@@ -49,7 +64,7 @@ resume_carried_entry(const struct flow_op *op, const struct json *entry, const c
 	struct json *moved;
 
 	if (!is_in_file(response))
-		return with_attempt_path(op, json_ref(entry), old_path);
+		return with_output_path(op, json_ref(entry), old_path);
 	if (file[0] == '/')
 		return json_ref(entry);
 	moved = json_set(json_ref(response), "file", json_printf("%s/%s", old_path, file));

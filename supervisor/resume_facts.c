@@ -1,4 +1,4 @@
-/* What a resume must see for itself: artifacts, files of responses, durable marks of a start. */
+/* What a resume must see for itself: artifacts, files of responses and outputs, durable marks of a start. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,9 +42,10 @@ open_file(int dirfd, bool artifact, const char *path, struct stat *st, struct bu
 			buf_puts(why, words);
 		return fd;
 	}
-	fd = openat(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, st) != 0)
-		buf_puts(why, errno == ENOENT ? "is not there" : strerror(errno));
+		buf_puts(why, errno == ENOENT ? "is not there" : errno == ELOOP ? "is a symbolic link"
+			: strerror(errno));
 	else if (!S_ISREG(st->st_mode))
 		buf_puts(why, "is not a regular file");
 	else if (st->st_size == 0)
@@ -152,6 +153,30 @@ look_at_response(struct gathering *g, const char *op, const struct json *entry, 
 	if (rc == 1)
 		set_fact(g, op, "response",
 		    json_printf("the file of its response (%s) %s", file, buf_text(&why)));
+	buf_clear(&why);
+	return rc < 0 ? -1 : 0;
+}
+
+/* ---- Outputs that their responses do not say byte for byte ---- */
+
+static int
+look_at_output(struct gathering *g, const char *op, const struct json *entry, struct err *e)
+{
+	const struct json *output = json_get(entry, CKPT_OUTPUT);
+	const char *file = json_cstr_of(json_get(output, "file"));
+	const char *digest = json_cstr_of(json_get(output, "digest"));
+	struct buf why = {0};
+	int rc;
+
+	if (output == NULL || json_type(output) == JSON_NULL || slice_is(json_text(output), CKPT_OF_RESPONSE))
+		return 0;
+	if (file == NULL || digest == NULL) {
+		set_fact(g, op, "output", json_cstr("what is recorded of its output cannot be read"));
+		return 0;
+	}
+	rc = compare_file(g->run_fd, false, file, json_get(output, "size"), digest, &why, e);
+	if (rc == 1)
+		set_fact(g, op, "output", json_printf("its output (%s) %s", file, buf_text(&why)));
 	buf_clear(&why);
 	return rc < 0 ? -1 : 0;
 }
@@ -264,7 +289,7 @@ look_at_entry(struct gathering *g, const char *op, const struct json *contract,
 {
 	if (op == NULL || entry == NULL)
 		return 0;
-	if (look_at_response(g, op, entry, e) != 0)
+	if (look_at_response(g, op, entry, e) != 0 || look_at_output(g, op, entry, e) != 0)
 		return -1;
 	look_at_conversation(g, op, entry);
 	if (!slice_is(json_text(json_get(entry, "status")), "completed"))

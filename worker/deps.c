@@ -9,32 +9,10 @@
 
 #include "agent.h"
 #include "flowsup/fs.h"
+#include "outcome.h"
 
-/* What a response file of an operation holds whose outcome was carried over, where its output is not
- * there any more: the value that was recorded, in the form that its output had. */
-static void
-replayed_text(const struct worker *w, uint32_t i, struct buf *to)
-{
-	const struct json *response = w->ops[i].response, *line;
-	bool completed = w->ops[i].state == OP_COMPLETED;
-	enum flow_response kind = w->flow->ops[i].how->response;
-	struct json_iter it = json_iterate(response);
-
-	if (response == NULL) { /* or null */
-		buf_puts(to, completed && kind == FLOW_RESPONSE_JSON ? "null\n" : "");
-	} else if (json_type(response) == JSON_STRING && (!completed || kind != FLOW_RESPONSE_JSON)) {
-		buf_slice(to, json_text(response));
-	} else if (kind == FLOW_RESPONSE_JSONL && json_type(response) == JSON_ARRAY) {
-		while (json_next(&it, NULL, &line)) {
-			json_write(to, line);
-			buf_putc(to, '\n');
-		}
-	} else {
-		json_write(to, response);
-		buf_putc(to, '\n');
-	}
-}
-
+/* For one whose outcome was carried over, where its response says its output, or nobody knows that any
+ * more. */
 static int
 write_replayed(struct worker *w, uint32_t i, struct err *e)
 {
@@ -44,7 +22,8 @@ write_replayed(struct worker *w, uint32_t i, struct err *e)
 
 	if (w->ops[i].replay_written)
 		return 0;
-	replayed_text(w, i, &text);
+	outcome_response_text(w->flow->ops[i].how->response, w->ops[i].state == OP_COMPLETED,
+	    w->ops[i].response, &text);
 	rc = buf_ok(&text, e);
 	snprintf(name, sizeof(name), "%s.response", w->flow->ops[i].id);
 	fd = rc == 0 ? openat(w->ops_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
@@ -65,21 +44,37 @@ output_suffix(const struct worker *w, uint32_t i)
 	return agents_has_answer(w, i) ? "/" AGENT_ANSWER : ".out";
 }
 
-/* The output itself, where the response does not say it byte for byte. */
 static bool
-find_output(const struct worker *w, uint32_t i, struct buf *to)
+is_file(const char *path)
 {
-	const char *path = json_cstr_of(json_get(w->outputs, w->flow->ops[i].id));
-	size_t before = to->len;
 	struct stat st;
 
-	if (path == NULL)
-		return false;
-	buf_printf(to, "%s%s", path, output_suffix(w, i));
-	if (!to->failed && stat(to->data + before, &st) == 0 && S_ISREG(st.st_mode))
-		return true;
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* The output itself, where the response does not say it byte for byte. 1: there is none, and its bytes are
+ * not known. */
+static int
+find_output(const struct worker *w, uint32_t i, struct buf *to, struct err *e)
+{
+	const struct json *output = json_get(w->outputs, w->flow->ops[i].id);
+	const char *file = json_cstr_of(json_get(output, "file")), *attempt = json_cstr_of(output);
+	size_t before = to->len;
+
+	if (file != NULL)
+		buf_puts(to, file);
+	else if (attempt != NULL)
+		buf_printf(to, "%s%s", attempt, output_suffix(w, i));
+	else
+		return 1;
+	if (to->failed)
+		return err_nomem(e);
+	if (is_file(to->data + before))
+		return 0;
 	to->len = before;
-	return false;
+	return file == NULL ? 1
+			    : err_set(e, ERR_IO, "the output of %s, '%s', is not there any more",
+				  w->flow->ops[i].id, file);
 }
 
 int
@@ -88,15 +83,18 @@ given_response_path(struct worker *w, uint32_t i, struct buf *to, struct err *e)
 	const struct op *op = &w->ops[i];
 	const char *file = json_cstr_of(json_get(op->response, "file"));
 	char name[OP_FILE_TEXT];
+	int found;
 
 	if (op->replayed && file != NULL && json_get(op->response, "digest") != NULL) {
 		buf_puts(to, file);
 	} else if (op->replayed && op->never_ran) {
 		return 0;
-	} else if (op->replayed && !find_output(w, i, to)) {
-		if (write_replayed(w, i, e) != 0)
+	} else if (op->replayed) {
+		found = find_output(w, i, to, e);
+		if (found < 0 || (found > 0 && write_replayed(w, i, e) != 0))
 			return -1;
-		buf_printf(to, "%s/%s.response", w->ops_path, w->flow->ops[i].id);
+		if (found > 0)
+			buf_printf(to, "%s/%s.response", w->ops_path, w->flow->ops[i].id);
 	} else if (!op->replayed && op->attempts > 0) {
 		buf_printf(to, "%s/%s", w->ops_path,
 		    op_file_name(w, i, op->attempts, output_suffix(w, i), name));

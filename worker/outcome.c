@@ -21,6 +21,7 @@ outcome_clear(struct outcome *o)
 {
 	free(o->message);
 	json_unref(o->response);
+	json_unref(o->output);
 	json_unref(o->artifacts);
 	json_unref(o->conversation);
 	json_unref(o->usage);
@@ -172,6 +173,52 @@ read_range(int fd, uint64_t from, size_t len, struct buf *to, struct err *e)
 	return 0;
 }
 
+void
+outcome_response_text(enum flow_response kind, bool completed, const struct json *response, struct buf *to)
+{
+	struct json_iter it = json_iterate(response);
+	const struct json *line;
+
+	if (response == NULL || json_type(response) == JSON_NULL) {
+		buf_puts(to, completed && kind == FLOW_RESPONSE_JSON ? "null\n" : "");
+	} else if (json_type(response) == JSON_STRING && (!completed || kind != FLOW_RESPONSE_JSON)) {
+		buf_slice(to, json_text(response));
+	} else if (kind == FLOW_RESPONSE_JSONL && json_type(response) == JSON_ARRAY) {
+		while (json_next(&it, NULL, &line)) {
+			json_write(to, line);
+			buf_putc(to, '\n');
+		}
+	} else {
+		json_write(to, response);
+		buf_putc(to, '\n');
+	}
+}
+
+static struct json *
+file_json(const struct outcome_input *in, uint64_t size, const char *digest)
+{
+	struct json *v = json_set(json_object(), "file", json_cstr(in->file));
+
+	v = json_set(v, "size", json_uint(size));
+	return json_set(v, "digest", json_cstr(digest));
+}
+
+/* Its bytes are `text`, and what is made of the response are perhaps others. */
+static int
+note_output(const struct outcome_input *in, struct slice text, const struct json *response, struct outcome *o,
+    struct err *e)
+{
+	char digest[CKPT_DIGEST_TEXT];
+	struct buf made = {0};
+
+	outcome_response_text(in->op->how->response, true, response, &made);
+	o->of_response = !made.failed && !o->lossy && slice_eq(buf_view(&made), text);
+	buf_clear(&made);
+	ckpt_digest_bytes(text, digest);
+	o->output = file_json(in, text.len, digest);
+	return o->output != NULL ? 0 : err_nomem(e);
+}
+
 /* Bytes from one end of the output, as text for people. */
 static struct json *
 edge(const struct outcome_input *in, uint64_t from, size_t len)
@@ -194,9 +241,7 @@ by_reference(const struct outcome_input *in, struct outcome *o, struct err *e)
 
 	if (ckpt_digest_file(in->out_fd, digest, &size, e) != 0)
 		return -1;
-	v = json_set(json_object(), "file", json_cstr(in->file));
-	v = json_set(v, "size", json_uint(size));
-	v = json_set(v, "digest", json_cstr(digest));
+	v = file_json(in, size, digest);
 	v = json_set(v, "head", edge(in, 0, RESPONSE_EDGE));
 	v = json_set(v, "tail", edge(in, size > RESPONSE_EDGE ? size - RESPONSE_EDGE : 0,
 	    RESPONSE_EDGE));
@@ -216,7 +261,33 @@ as_text(const struct outcome_input *in, struct outcome *o, struct err *e)
 	if (rc == 0) {
 		o->response = json_string_lossy(buf_view(&text), &o->lossy);
 		rc = o->response == NULL ? err_nomem(e) : 0;
+		if (rc == 0 && o->lossy)
+			rc = note_output(in, buf_view(&text), o->response, o, e);
 	}
+	buf_clear(&text);
+	return rc;
+}
+
+/* Nobody wants it as a response, but those that need the operation are given it. */
+static int
+as_nothing(const struct outcome_input *in, struct outcome *o, struct err *e)
+{
+	char digest[CKPT_DIGEST_TEXT];
+	struct buf text = {0};
+	uint64_t size;
+	int rc;
+
+	if (in->size == 0)
+		return 0;
+	if (in->size > in->inline_limit) {
+		if (ckpt_digest_file(in->out_fd, digest, &size, e) != 0)
+			return -1;
+		o->output = file_json(in, size, digest);
+		return o->output != NULL ? 0 : err_nomem(e);
+	}
+	rc = read_range(in->out_fd, 0, (size_t)in->size, &text, e);
+	if (rc == 0)
+		rc = note_output(in, buf_view(&text), NULL, o, e);
 	buf_clear(&text);
 	return rc;
 }
@@ -260,11 +331,13 @@ as_json(const struct outcome_input *in, bool lines, struct outcome *o, struct er
 	if (rc == 0)
 		rc = lines ? parse_lines(buf_view(&text), &value, e)
 			   : json_parse(buf_view(&text), &options, &value, NULL, e);
-	buf_clear(&text);
 	if (rc == 0 && in->plans != NULL)
 		rc = plan_judge(in->plans, &value, &o->left_out, e);
 	else if (rc == 0)
 		rc = flow_schema_fits(in->op->how, value, e);
+	if (rc == 0 && (in->size <= in->inline_limit || in->plans != NULL))
+		rc = note_output(in, buf_view(&text), value, o, e);
+	buf_clear(&text);
 	if (rc != 0) {
 		json_unref(value);
 		return -1;
@@ -291,7 +364,7 @@ make_response(const struct outcome_input *in, struct outcome *o, struct err *e)
 		return in->size == 0 ? 0 : as_text(in, o, e);
 	switch (kind) {
 	case FLOW_RESPONSE_NONE:
-		return 0;
+		return as_nothing(in, o, e);
 	case FLOW_RESPONSE_TEXT:
 		return as_text(in, o, e);
 	case FLOW_RESPONSE_JSON:

@@ -26,6 +26,8 @@ struct outcome_input {
  * response is its output as text. Trouble with memory or files is a failure too.
  */
 void outcome_look(const struct outcome_input *in, struct outcome *o);
+/* A recorded response in the form that its output had; nothing for none. */
+void outcome_response_text(enum flow_response kind, bool completed, const struct json *response, struct buf *to);
 /* The class, code and message by which the process ended. */
 void outcome_of_end(const struct proc_end *end, enum op_class forced, const struct flow_how *how,
     struct outcome *o);

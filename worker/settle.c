@@ -65,6 +65,9 @@ make_entry(const struct worker *w, uint32_t i, const struct attempt_run *a,
 	v = json_set(v, "result_digest", digest_of(o));
 	if (o->lossy)
 		v = json_set(v, "response_lossy", json_bool(true));
+	if (o->output != NULL)
+		v = json_set(v, CKPT_OUTPUT, completed && o->of_response
+		    ? json_cstr(CKPT_OF_RESPONSE) : json_ref(o->output));
 	if (o->artifacts != NULL && completed)
 		v = json_set(v, "artifacts", json_ref(o->artifacts));
 	if (o->conversation != NULL)
@@ -484,7 +487,9 @@ settle_replayed(struct worker *w, uint32_t i, const struct json *entry)
 	if (response != NULL && json_type(response) != JSON_NULL)
 		w->ops[i].response = json_ref(response);
 	w->ops[i].never_ran = json_int64(json_get(entry, "attempts"), &attempts) && attempts == 0;
-	if (json_cstr_of(json_get(entry, CKPT_ATTEMPT_PATH)) != NULL)
+	if (json_cstr_of(json_get(json_get(entry, CKPT_OUTPUT), "file")) != NULL)
+		keep_output(w, i, json_get(entry, CKPT_OUTPUT));
+	else if (json_cstr_of(json_get(entry, CKPT_ATTEMPT_PATH)) != NULL)
 		keep_output(w, i, json_get(entry, CKPT_ATTEMPT_PATH));
 	count_settled(w, i);
 	agents_settled(w, i, json_get(entry, "conversation"));

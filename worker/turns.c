@@ -397,6 +397,9 @@ turns_failed(struct worker *w, uint32_t i, struct outcome *o)
 	o->conversation = json_ref(t->last.conversation);
 	memcpy(o->digest, t->last.digest, sizeof(o->digest));
 	o->lossy = t->last.lossy;
+	json_unref(o->output);
+	o->output = t->last.output != NULL ? json_ref(t->last.output) : NULL;
+	o->of_response = t->last.of_response;
 	if (t->last.usage != NULL)
 		o->usage = add_usage(t->last.usage, o->usage);
 }
@@ -516,6 +519,7 @@ restore_outcome(struct worker *w, const struct json *entry)
 	o->conversation = member(entry, "conversation");
 	o->usage = member(entry, "usage");
 	o->artifacts = member(entry, "artifacts");
+	o->output = member(entry, CKPT_OUTPUT);
 	o->lossy = json_is_true(json_get(entry, "response_lossy"));
 	if (digest != NULL)
 		snprintf(o->digest, sizeof(o->digest), "%s", digest);

@@ -113,6 +113,10 @@ struct outcome {
 	struct json *response;
 	bool lossy;
 	char digest[CKPT_DIGEST_TEXT]; /* "" when there is none */
+	/* {"file","size","digest"} of the output where the response may say it in other bytes, or NULL; and
+	 * whether that of one that completed says it in the same. */
+	struct json *output;
+	bool of_response;
 	struct json *artifacts; /* array or NULL */
 	struct json *conversation, *usage; /* of an agent, or NULL */
 	size_t left_out; /* operations of a planner's answer that were too many */
@@ -213,7 +217,8 @@ struct worker {
 	struct proc_id parent; /* the supervisor that started us, as it was then; pid 0: none did */
 	struct keeper *keepers;
 	struct json *interrupted; /* conversations to go on in, by operation; or NULL */
-	struct json *outputs; /* of replayed operations, by id: attempt_path of their entries; or NULL */
+	struct json *outputs; /* of replayed operations, by id: output_as or attempt_path of their
+			       * entries; or NULL */
 	struct json *taken; /* start lines by operation, as the run began; or NULL */
 
 	/* artifact_dir.c: empty ones under the names of operations that are over */

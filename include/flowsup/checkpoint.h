@@ -169,6 +169,12 @@ int ckpt_compact(const struct ckpt_options *o, struct ckpt_report *report, struc
  * their endings. Only where the response does not hold the output byte for byte. */
 #define CKPT_ATTEMPT_PATH "attempt_path"
 
+/* A member of an entry: where those that need it find its output byte for byte. CKPT_OF_RESPONSE, when the
+ * response in its form is that; else {"file","size","digest"}. Absent where the response is that anyway, and
+ * from an older program. */
+#define CKPT_OUTPUT "output_as"
+#define CKPT_OF_RESPONSE "response"
+
 /* A member of a conversation that is that of the run which this one was forked from: true, and then it is
  * copied by whoever goes on in it. */
 #define CKPT_SHARED "shared"
@@ -181,6 +187,8 @@ int ckpt_compact(const struct ckpt_options *o, struct ckpt_report *report, struc
 enum { CKPT_DIGEST_TEXT = sizeof(CKPT_DIGEST_PREFIX) + 128 };
 /* Over the canonical encoding of a value. */
 int ckpt_digest(const struct json *value, char to[CKPT_DIGEST_TEXT], struct err *e);
+/* Over bytes. */
+void ckpt_digest_bytes(struct slice bytes, char to[CKPT_DIGEST_TEXT]);
 /* Over a file's bytes from offset 0, streamed by pread; *size its length. */
 int ckpt_digest_file(int fd, char to[CKPT_DIGEST_TEXT], uint64_t *size, struct err *e);
 

@@ -23,20 +23,26 @@ finish(blake2b_state *b, char to[CKPT_DIGEST_TEXT])
 	to[prefix + 2 * sizeof(out)] = '\0';
 }
 
+void
+ckpt_digest_bytes(struct slice bytes, char to[CKPT_DIGEST_TEXT])
+{
+	blake2b_state b;
+
+	blake2b_init(&b, BLAKE2B_OUTBYTES);
+	blake2b_update(&b, (const uint8_t *)bytes.data, bytes.len);
+	finish(&b, to);
+}
+
 int
 ckpt_digest(const struct json *value, char to[CKPT_DIGEST_TEXT], struct err *e)
 {
 	struct buf text = {0};
-	blake2b_state b;
 	int result;
 
 	json_write(&text, value);
 	result = buf_ok(&text, e);
-	if (result == 0) {
-		blake2b_init(&b, BLAKE2B_OUTBYTES);
-		blake2b_update(&b, (const uint8_t *)text.data, text.len);
-		finish(&b, to);
-	}
+	if (result == 0)
+		ckpt_digest_bytes(buf_view(&text), to);
 	buf_clear(&text);
 	return result;
 }

@@ -5,6 +5,7 @@
 /* An optional member may also be null: absent and null mean the same, and are both kept. */
 #define EXTENSIONS                                                                                 \
 	{"result_digest", T(STRING) | T(NULL), false},                                             \
+	{CKPT_OUTPUT, T(STRING) | T(OBJECT) | T(NULL), false},                                     \
 	{"artifacts", T(ARRAY) | T(NULL), false},                                                  \
 	{"attempts", T(INTEGER) | T(NULL), false},                                                 \
 	{"started_at", T(INTEGER) | T(REAL) | T(NULL), false},                                     \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What an operation is given of its predecessors is the same, byte for byte, when their outcomes were
-# carried over by a resume, or by two of them; and the recorded value in its form where the output is gone.
+# carried over by a resume, or by two of them; and nothing at all where that cannot be had.
 . "$(dirname "$0")/lib.sh"
 
 mkdir "$T/w"
@@ -40,10 +40,52 @@ equal "also when it is carried over once more" "$wanted" "$(seen "$second")"
 "$FLOWSUP" checkpoint verify "$second" >/dev/null
 equal "by a checkpoint that verifies" 0 $?
 
-# ---- Where the outputs are gone ----
-find "$FLOWSUP_HOME/runs/$run/ops" -name '*.out' -delete
+# ---- Where an output is not what it was ----
+"$FLOWSUP" checkpoint verify "$run" >"$T/out"
+equal "outputs are verified" "0 1" "$? $(grep -cE '^ +outputs +[1-9][0-9]* right$' "$T/out")"
+ops=$FLOWSUP_HOME/runs/$run/ops
+cp -a "$ops" "$T/ops"
+spoils=(
+	'echo "[6]" >"$file"'
+	': >"$file"'
+	'rm "$file"'
+	'mv "$file" "$T/elsewhere"; ln -s "$T/elsewhere" "$file"'
+)
+for id in value none bytes list.1; do
+	file=$ops/$id.1.out
+	for spoil in "${spoils[@]}"; do
+		eval "$spoil"
+		"$FLOWSUP" checkpoint verify "$run" >"$T/out" 2>"$T/err"
+		equal "$id ($spoil): verify says it" "4 1" "$? $(grep -cE "^ +outputs +WRONG .*: ops/$id\\.1\\.out" "$T/out")"
+		out=$("$FLOWSUP" resume "$run" --retry-failed --dry-run 2>/dev/null)
+		equal "$id ($spoil): a resume would be refused" 4 $?
+		matches "$id ($spoil): because of it" "$id +refused .*output" "$out"
+		rm -f "$file" && cp -a "$T/ops/$id.1.out" "$file"
+	done
+done
+echo 6 >"$ops/value.1.out"
+"$FLOWSUP" checkpoint verify "$second" >"$T/out" 2>/dev/null
+equal "also where it was carried over" "4 1" "$? $(grep -cE '^ +outputs +WRONG .*/ops/value\.1\.out' "$T/out")"
+out=$("$FLOWSUP" resume "$second" --retry-failed 2>&1)
+equal "and nothing is given that it was not" 4 $?
+matches "with what lifts that" "its output .* has .*--accept-missing-artifacts" "$out"
+out=$("$FLOWSUP" resume "$second" --retry-failed --accept-missing-artifacts --drop-respawned --dry-run 2>&1)
+equal "by which it runs again" "0 2" "$? $(grep -cE '^ *(value|sees) +will run' <<<"$out")"
+rm "$ops"/{spoilt,fails,text,nothing}.1.out
+cp -a "$T/ops/value.1.out" "$ops/value.1.out"
 third=$("$FLOWSUP" fork "$second" --from sees --keep-failed --wait 2>"$T/err")
-equal "without the outputs the values are given in their forms" \
+equal "what the response says byte for byte needs no output" "$wanted" "$(seen "$third")"
+
+# ---- Of an older program, which recorded no digest of it ----
+rm "$ops"/*.out
+without_digests() { sed -i 's/,"output_as":\({[^}]*}\|"[^"]*"\)//g' "$FLOWSUP_HOME/runs/$run"/checkpoint.json*; }
+without_digests
+"$FLOWSUP" checkpoint verify "$run" >"$T/out"
+equal "nothing is verified then" "0 1" "$? $(grep -cE '^ +outputs +0 right, [1-9][0-9]* not recorded' "$T/out")"
+matches "a resume says so" "value +replayed +completed; output not verified" \
+	"$("$FLOWSUP" resume "$run" --retry-failed --dry-run)"
+fourth=$("$FLOWSUP" fork "$run" --from sees --keep-failed --wait 2>"$T/err")
+equal "and the values are given in their forms" \
 	'bytesa357277275\0b fails"itfailed"\n lines{"a":1}\n[2,3]\n"x"\n list_01\n list_1{"a":1.5}\n none nothingnull\n spoilt{"a":\n texttextwithoutend tried["high"]\n value[1,{"a":1.5}]\n word"someword"\n' \
-	"$(seen "$third" | sed 's/ //' | paste -sd' ')"
+	"$(seen "$fourth" | sed 's/ //' | paste -sd' ')"
 plan
