@@ -74,6 +74,7 @@ run_block() { # where
 	if [[ $first == '$ '* ]]; then
 		while IFS= read -r line; do
 			case $line in
+			'$ cat >'*) here_document "$1" "${line#\$ }" ;;
 			'$ cat '*.yaml*) show_file "$1" "${line#\$ cat }" ;;
 			'$ '*) wait_for_shown "$line"; run_line "$1" "${line#\$ }" ;;
 			esac
@@ -87,6 +88,18 @@ run_block() { # where
 	else
 		run_line "$1" "$(cat "$T/block")"
 	fi
+}
+# `cat > FILE <<'END'` with its lines; what it makes is the example of that name.
+here_document() { # where first-line
+	local text=$2 next name
+	while IFS= read -r next; do
+		text+=$'\n'$next
+		[ "$next" != END ] || break
+	done
+	name=$(sed -E 's/^cat > ([^ ]+) .*/\1/;q' <<<"$text")
+	rm -f "$name"
+	run_line "$1" "$text"
+	check "$1: $name is the example" cmp "$name" "$ROOT/examples/$name"
 }
 # The reader looks when there is something to see.
 wait_for_shown() {
