@@ -10,6 +10,7 @@
 #include "plan.h"
 #include "problems.h"
 #include "start.h"
+#include "stdin.h"
 
 enum { ID_LEAST = 10, TEXT_LEAST = 20, NEEDS_LEAST = 12, NEEDS_SHOWN = 8, SHOWN_MOST = 200 };
 
@@ -33,6 +34,7 @@ read_flow(const struct cli *c, struct flow **out, struct flow_diagnostics *d, st
 	const char *path = c->operands[0];
 	struct flow *f;
 
+	stdin_expect_document(path);
 	if (flow_read_file(path, &f, d, e) < 0)
 		return -1;
 	if (o.max_ops >= 0 && flow_override(f, &o, &f, e) < 0)

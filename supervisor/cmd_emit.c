@@ -349,7 +349,7 @@ parse_operand(const char *text, struct json **out, struct err *e)
 	int rc = 0;
 
 	if (strcmp(text, "-") == 0)
-		rc = stdin_read(JSON_MAX_REQUEST, &read, e);
+		rc = stdin_read("a value in JSON", JSON_MAX_REQUEST, &read, e);
 	else
 		buf_puts(&read, text);
 	if (rc == 0)

@@ -4,6 +4,7 @@
 #include "output.h"
 #include "plan.h"
 #include "problems.h"
+#include "stdin.h"
 
 static const char *const examples[] = {
     "flowsup graph nightly.yaml                             # for people",
@@ -22,8 +23,10 @@ run(struct cli *c, struct err *e)
 {
 	struct flow_diagnostics d = {0};
 	struct flow *f;
-	int r = flow_read_file(c->operands[0], &f, &d, e);
+	int r;
 
+	stdin_expect_document(c->operands[0]);
+	r = flow_read_file(c->operands[0], &f, &d, e);
 	if (c->json && (r == 0 || d.count > 0))
 		out_json(c->out, plan_document(r == 0 ? f : NULL, c->operands[0], &d));
 	if (r < 0 && !c->json) {

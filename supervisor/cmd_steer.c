@@ -81,7 +81,7 @@ static int
 read_text(const struct cli *c, struct buf *to, struct err *e)
 {
 	if (strcmp(c->operands[1], "-") == 0)
-		return stdin_read(MESSAGE_MOST, to, e);
+		return stdin_read("the message", MESSAGE_MOST, to, e);
 	buf_puts(to, c->operands[1]);
 	return buf_ok(to, e);
 }

@@ -59,8 +59,10 @@ start_document(struct cli *c, const char *path, struct flow **out, struct err *e
 {
 	struct flow_diagnostics d = {0};
 	const char *shown = problems_file(path);
-	int r = flow_read_file(path, out, &d, e);
+	int r;
 
+	stdin_expect_document(path);
+	r = flow_read_file(path, out, &d, e);
 	if (r != 0)
 		problems_tell(c, shown, &d, "; nothing was started", e);
 	else
@@ -140,7 +142,8 @@ from_each(const struct cli *c, struct flow **out, struct err *e)
 	struct slice *items = NULL;
 	int r;
 
-	r = stdin_read((size_t)ITEMS_MOST_BYTES, &text, e);
+	r = stdin_read(cli_flag(c, "null") ? "items that end in NUL" : "items, one a line,",
+	    (size_t)ITEMS_MOST_BYTES, &text, e);
 	if (r == 0)
 		r = split_items(buf_view(&text), cli_flag(c, "null") ? '\0' : '\n', &items,
 		    &each.nitems, e);

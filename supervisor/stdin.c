@@ -1,16 +1,34 @@
 #include "stdin.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "cli.h"
 
 enum { READ_CHUNK = 65536 };
 
+void
+stdin_expect(const char *what)
+{
+	if (isatty(STDIN_FILENO) == 1)
+		cli_note("reads %s from this terminal; Ctrl-D at the beginning of a line ends it", what);
+}
+
+void
+stdin_expect_document(const char *path)
+{
+	if (strcmp(path, "-") == 0)
+		stdin_expect("a flow document");
+}
+
 int
-stdin_read(size_t most, struct buf *to, struct err *e)
+stdin_read(const char *what, size_t most, struct buf *to, struct err *e)
 {
 	char *room;
 	ssize_t n;
 
+	stdin_expect(what);
 	for (;;) {
 		room = buf_reserve(to, READ_CHUNK);
 		if (room == NULL)

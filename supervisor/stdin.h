@@ -6,8 +6,12 @@
 
 #include "flowsup/buf.h"
 
-/* Appends everything up to its end. ERR_LIMIT above most bytes, ERR_ENVIRONMENT when it cannot be
+/* Says on standard error what is read from it, where it is a terminal: else nothing seems to happen. */
+void stdin_expect(const char *what);
+/* The same of an operand that is a path, or "-". */
+void stdin_expect_document(const char *path);
+/* Appends everything up to its end, and says so. ERR_LIMIT above most bytes, ERR_ENVIRONMENT when it cannot be
  * read. */
-int stdin_read(size_t most, struct buf *to, struct err *e);
+int stdin_read(const char *what, size_t most, struct buf *to, struct err *e);
 
 #endif

@@ -291,4 +291,21 @@ for words in "start -- true" "start -w -- true" "start --foreground -- true" "re
 done
 equal "nothing was created" "$before" "$(ls "$FLOWSUP_HOME/runs")"
 
+# ---- Standard input that is a terminal ----
+if command -v script >/dev/null; then
+	while IFS='|' read -r words what; do
+		matches "$words says what it waits for, and how that ends" "flowsup: reads $what from this terminal; Ctrl-D " \
+			"$(timeout 30 script -qec "$FLOWSUP $words" /dev/null </dev/null)"
+	done <<-'END'
+		start -|a flow document
+		check -|a flow document
+		graph -|a flow document
+		start --each true|items, one a line,
+	END
+	equal "of a file nothing is said" 0 "$(script -qec "$FLOWSUP check $ROOT/examples/nightly.yaml" /dev/null </dev/null | grep -c Ctrl-D)"
+	equal "nor of a pipe" 0 "$(script -qec "$FLOWSUP check - <$ROOT/examples/nightly.yaml" /dev/null </dev/null | grep -c Ctrl-D)"
+else
+	skip "script is not installed"
+fi
+
 plan
