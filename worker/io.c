@@ -1,4 +1,5 @@
-/* The io thread: a queue of jobs, two buffers of log lines, an eventfd for what is done. */
+/* The io thread: a queue of jobs, two buffers of log lines, an eventfd for what is done. Beside it
+ * the threads for lengthy jobs, which are made when there are such jobs, and their queue. */
 #include "io.h"
 
 #include <assert.h>
@@ -30,12 +31,14 @@ struct log_buffer {
 
 struct io {
 	struct io_context context;
-	pthread_t thread;
+	pthread_t thread, lengthy[IO_LENGTHY_MOST];
 	pthread_mutex_t lock;
-	pthread_cond_t wake;
+	pthread_cond_t wake, wake_lengthy;
 	int event_fd;
+	atomic_bool enough;
 	/* Under the lock: */
-	struct queue todo, finished;
+	struct queue todo, lengthy_todo, finished;
+	unsigned lengthy_threads, lengthy_idle;
 	struct log_buffer logs[IO_LOGS];
 	int64_t logs_due_ns; /* when the waiting lines are to be written; 0: none wait */
 	bool sleeping, leaving, trouble, trouble_changed;
@@ -172,17 +175,70 @@ tell(struct io *io)
 }
 
 static void
-do_job(struct io *io, struct io_job *job)
+finish(struct io *io, struct io_job *job)
 {
-	bool first;
+	bool first = io->finished.first == NULL;
 
-	pthread_mutex_unlock(&io->lock);
-	job->work(job, &io->context);
-	pthread_mutex_lock(&io->lock);
-	first = io->finished.first == NULL;
 	queue_put(&io->finished, job);
 	if (first)
 		tell(io);
+}
+
+static void *
+lengthy_main(void *arg)
+{
+	struct io *io = arg;
+	struct io_context context = io->context;
+	struct io_job *job;
+
+	context.store = NULL;
+	pthread_mutex_lock(&io->lock);
+	while (!io->enough) {
+		job = queue_get(&io->lengthy_todo);
+		if (job == NULL) {
+			io->lengthy_idle++;
+			pthread_cond_wait(&io->wake_lengthy, &io->lock);
+			io->lengthy_idle--;
+			continue;
+		}
+		pthread_mutex_unlock(&io->lock);
+		job->work(job, &context);
+		pthread_mutex_lock(&io->lock);
+		job->given_up = io->enough;
+		finish(io, job);
+	}
+	pthread_mutex_unlock(&io->lock);
+	return NULL;
+}
+
+/* With the lock held. False: there is no thread for it, and it is to be done here. */
+static bool
+hand_on(struct io *io, struct io_job *job)
+{
+	if (io->lengthy_idle == 0 && io->lengthy_threads < IO_LENGTHY_MOST &&
+	    pthread_create(&io->lengthy[io->lengthy_threads], NULL, lengthy_main, io) == 0)
+		io->lengthy_threads++;
+	if (io->lengthy_threads == 0)
+		return false;
+	queue_put(&io->lengthy_todo, job);
+	pthread_cond_signal(&io->wake_lengthy);
+	return true;
+}
+
+static void
+do_job(struct io *io, struct io_job *job)
+{
+	pthread_mutex_unlock(&io->lock);
+	job->work(job, &io->context);
+	pthread_mutex_lock(&io->lock);
+	if (job->lengthy && hand_on(io, job))
+		return;
+	if (job->lengthy) {
+		pthread_mutex_unlock(&io->lock);
+		job->work(job, &io->context);
+		pthread_mutex_lock(&io->lock);
+	}
+	finish(io, job);
 }
 
 static bool
@@ -263,6 +319,7 @@ start_thread(struct io *io, struct err *e)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&io->wake, &attr);
 	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&io->wake_lengthy, NULL);
 	pthread_mutex_init(&io->lock, NULL);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&io->thread, NULL, thread_main, io);
@@ -270,6 +327,7 @@ start_thread(struct io *io, struct err *e)
 	if (rc == 0)
 		return 0;
 	pthread_cond_destroy(&io->wake);
+	pthread_cond_destroy(&io->wake_lengthy);
 	pthread_mutex_destroy(&io->lock);
 	return err_sys(e, ERR_IO, rc, "cannot start a thread");
 }
@@ -298,8 +356,10 @@ io_open(const struct home *home, int run_fd, int ops_fd, const char *run_id, str
 	if (io == NULL)
 		return err_nomem(e);
 	io->context = (struct io_context){
-	    .home = home, .run_fd = run_fd, .ops_fd = ops_fd, .run_id = run_id};
+	    .home = home, .run_fd = run_fd, .ops_fd = ops_fd, .run_id = run_id,
+	    .enough = &io->enough};
 	queue_init(&io->todo);
+	queue_init(&io->lengthy_todo);
 	queue_init(&io->finished);
 	for (i = 0; i < IO_LOGS; i++)
 		io->logs[i].fd = -1;
@@ -414,6 +474,25 @@ io_pending(const struct io *io)
 	return io->pending;
 }
 
+/* After the io thread, which may have handed something on to the last. */
+static void
+end_lengthy(struct io *io)
+{
+	struct io_job *job;
+	unsigned n;
+
+	/* Also for those that are just about to wait, under the lock. */
+	pthread_mutex_lock(&io->lock);
+	pthread_cond_broadcast(&io->wake_lengthy);
+	pthread_mutex_unlock(&io->lock);
+	for (n = 0; n < io->lengthy_threads; n++)
+		pthread_join(io->lengthy[n], NULL);
+	while ((job = queue_get(&io->lengthy_todo)) != NULL) {
+		job->given_up = true;
+		finish(io, job);
+	}
+}
+
 void
 io_close(struct io *io, void *owner)
 {
@@ -421,11 +500,14 @@ io_close(struct io *io, void *owner)
 		return;
 	pthread_mutex_lock(&io->lock);
 	io->leaving = true;
+	io->enough = true;
 	pthread_mutex_unlock(&io->lock);
 	pthread_cond_signal(&io->wake);
 	pthread_join(io->thread, NULL);
+	end_lengthy(io);
 	io_take(io, owner);
 	pthread_cond_destroy(&io->wake);
+	pthread_cond_destroy(&io->wake_lengthy);
 	pthread_mutex_destroy(&io->lock);
 	io_free(io);
 }

@@ -1,11 +1,14 @@
 /*
  * The helper thread for everything that may wait: SQLite, digests, large responses, and the two
  * logs of the run directory. Jobs own their bytes; the thread blocks all signals and logs nothing.
- * Only this module (and the checkpoint writer) knows about threads.
+ * What takes long is handed on to threads beside it (IO_LENGTHY_MOST at once), so that nothing ever
+ * waits behind the digest of a large file but other large files. Only this module (and the
+ * checkpoint writer) knows about threads.
  */
 #ifndef WORKER_IO_H
 #define WORKER_IO_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,12 +21,15 @@
  * loop tries again. */
 enum { IO_BUSY_MS = 50 };
 
-/* What jobs work with, on the thread's side. */
+enum { IO_LENGTHY_MOST = 4 };
+
+/* What jobs work with, on the thread's side. A lengthy job has a context without the store. */
 struct io_context {
 	const struct home *home;
 	int run_fd, ops_fd;
 	const char *run_id;
 	struct store *store; /* NULL unless it is open: by io_store() */
+	const atomic_bool *enough; /* what a lengthy job is at is of no use any more */
 };
 
 struct io_job;
@@ -33,11 +39,15 @@ typedef void io_done(struct io_job *job, void *owner);
 /*
  * First member of each kind of job. `work` runs on the thread, in the order of io_submit, and
  * leaves 0 or -1 in result, with error. `done` then runs in the loop (io_take) and owns the job.
+ * A `work` that finds that it would take long sets `lengthy` and returns: it is called again, on
+ * another thread, beside what was submitted after it. io_close gives up what is still being done
+ * there: such a job has no result.
  */
 struct io_job {
 	struct io_job *next;
 	io_work *work;
 	io_done *done;
+	bool lengthy, given_up;
 	int result;
 	struct err error;
 };
@@ -67,7 +77,8 @@ int io_event_fd(const struct io *io);
 size_t io_take(struct io *io, void *owner);
 /* Jobs submitted and not yet handed to `done`. */
 size_t io_pending(const struct io *io);
-/* Waits until the thread has done everything, ends it, calls `done` for what is left, frees. */
+/* Waits until the thread has done everything but lengthy jobs, ends it, calls `done` for what is
+ * left, frees. */
 void io_close(struct io *io, void *owner);
 
 /* On the thread's side: the open store, opened at first use and again after io_store_close. */

@@ -16,6 +16,10 @@
 
 enum { RESPONSE_EDGE = 4096 }; /* of a response by reference, shown from both ends */
 
+/* Of response and artifacts together; what is larger keeps nobody waiting (io.h). At 150 MB/s that
+ * many bytes take 30 ms. */
+#define LENGTHY_BYTES ((uint64_t)4 << 20)
+
 void
 outcome_clear(struct outcome *o)
 {
@@ -87,7 +91,7 @@ look_at_artifact(const struct outcome_input *in, const char *path, struct outcom
 		fd = fs_open_artifact(in->artifacts_fd, buf_text(&full), &st, &why);
 	if (fd < 0)
 		fail(o, CLASS_ARTIFACT, "declared artifact \"%s\" %s", path, why);
-	else if (ckpt_digest_file(fd, digest, &size, &e) != 0)
+	else if (ckpt_digest_file_unless(fd, in->enough, digest, &size, &e) != 0)
 		fail(o, CLASS_ARTIFACT, "declared artifact \"%s\": %s", path, e.msg);
 	else {
 		entry = json_set(json_object(), "path", json_cstr(path));
@@ -239,7 +243,7 @@ by_reference(const struct outcome_input *in, struct outcome *o, struct err *e)
 	struct json *v;
 	uint64_t size;
 
-	if (ckpt_digest_file(in->out_fd, digest, &size, e) != 0)
+	if (ckpt_digest_file_unless(in->out_fd, in->enough, digest, &size, e) != 0)
 		return -1;
 	v = file_json(in, size, digest);
 	v = json_set(v, "head", edge(in, 0, RESPONSE_EDGE));
@@ -402,11 +406,49 @@ struct outcome_job {
 	struct outcome outcome;
 };
 
+static uint64_t
+artifact_size(const struct outcome_input *in, const char *path)
+{
+	struct buf full = {0};
+	struct stat st;
+	uint64_t size = 0;
+
+	/* What is no regular file by then is refused, and costs nothing. */
+	buf_printf(&full, "%s/%s", in->op->id, path);
+	if (buf_ok(&full, NULL) == 0 &&
+	    fstatat(in->artifacts_fd, buf_text(&full), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISREG(st.st_mode))
+		size = (uint64_t)st.st_size;
+	buf_clear(&full);
+	return size;
+}
+
+static bool
+is_lengthy(const struct outcome_input *in)
+{
+	const char *const *path = in->op->how->artifacts;
+	struct json_iter it = json_iterate(in->emitted);
+	const struct json *one;
+	uint64_t all = in->size;
+
+	for (; path != NULL && *path != NULL && all <= LENGTHY_BYTES; path++)
+		all += artifact_size(in, *path);
+	while (all <= LENGTHY_BYTES && json_next(&it, NULL, &one))
+		if (!is_declared(in, json_cstr_of(one)))
+			all += artifact_size(in, json_cstr_of(one));
+	return all > LENGTHY_BYTES;
+}
+
 static void
 look_work(struct io_job *job, struct io_context *c)
 {
 	struct outcome_job *j = (struct outcome_job *)job;
 
+	if (!job->lengthy && is_lengthy(&j->in)) {
+		job->lengthy = true;
+		return;
+	}
+	j->in.enough = c->enough;
 	if (j->in.agent != NULL)
 		agent_outcome(j->in.agent, &j->in, &j->outcome, c);
 	outcome_look(&j->in, &j->outcome);
@@ -419,7 +461,9 @@ look_done(struct io_job *job, void *owner)
 	struct worker *w = owner;
 
 	assert(w->ops[j->op].state == OP_SETTLING && w->ops[j->op].live != NULL);
-	settle_attempt(w->ops[j->op].live, &j->outcome);
+	/* Given up, or too late: it has no outcome, like one whose worker has died. */
+	if (!job->given_up && w->writer != NULL)
+		settle_attempt(w->ops[j->op].live, &j->outcome);
 	outcome_clear(&j->outcome);
 	free(j);
 }

@@ -18,6 +18,7 @@ struct outcome_input {
 	struct agent *agent; /* whose output it is, or NULL */
 	const struct worker *plans; /* it is the planner of this worker's run; NULL: it is not */
 	struct proc_end end;
+	const atomic_bool *enough; /* a digest is of no use any more; or NULL */
 };
 
 /*

@@ -414,6 +414,86 @@ test_io__a_job_may_come_after_the_lines_before_it(void **state)
 	test_dir_remove(&dir);
 }
 
+/* ---- Lengthy jobs ---- */
+
+/* Lasts until it may end: `until` is the descriptor that tells, or -1: as long as it is of use. */
+struct lengthy_job {
+	struct io_job job;
+	int until, calls;
+	bool over;
+};
+
+static void
+lengthy_work(struct io_job *job, struct io_context *c)
+{
+	struct lengthy_job *j = (struct lengthy_job *)job;
+	char byte;
+
+	j->calls++;
+	if (!job->lengthy) {
+		job->lengthy = true;
+		return;
+	}
+	if (j->until >= 0)
+		assert_int_equal(read(j->until, &byte, 1), 1);
+	while (j->until < 0 && !*c->enough)
+		usleep(1000);
+	job->result = 0;
+}
+
+static void
+lengthy_done(struct io_job *job, void *owner)
+{
+	(void)owner;
+	((struct lengthy_job *)job)->over = true;
+}
+
+static void
+test_io__nothing_waits_behind_a_lengthy_job(void **state)
+{
+	enum { MANY = IO_LENGTHY_MOST + 2 };
+	struct lengthy_job lengthy[MANY] = {0}, never = {.until = -1};
+	struct look_job look = {.job = {.work = look_work, .done = look_done}};
+	struct err e = {0};
+	struct test_dir dir;
+	struct home home;
+	struct io *io;
+	int pair[2], i;
+
+	(void)state;
+	test_dir_make(&dir);
+	home = (struct home){dir.path, dir.fd, -1};
+	assert_int_equal(pipe(pair), 0);
+	assert_works(io_open(&home, dir.fd, dir.fd, "run", &io, &e), e);
+	for (i = 0; i < MANY; i++) {
+		lengthy[i].until = pair[0];
+		lengthy[i].job.work = lengthy_work;
+		lengthy[i].job.done = lengthy_done;
+		io_submit(io, &lengthy[i].job);
+	}
+	io_submit(io, &look.job);
+	while (io_pending(io) > MANY)
+		io_take(io, NULL);
+	for (i = 0; i < MANY; i++)
+		assert_false(lengthy[i].over);
+	assert_int_equal(write(pair[1], "123456", MANY), MANY);
+	while (io_pending(io) > 0)
+		io_take(io, NULL);
+	for (i = 0; i < MANY; i++) {
+		assert_true(lengthy[i].over && !lengthy[i].job.given_up);
+		assert_int_equal(lengthy[i].calls, 2);
+	}
+	never.job.work = lengthy_work;
+	never.job.done = lengthy_done;
+	io_submit(io, &never.job);
+	io_close(io, NULL);
+	assert_true(never.over && never.job.given_up);
+	free(look.seen);
+	close(pair[0]);
+	close(pair[1]);
+	test_dir_remove(&dir);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_op__final_states_have_no_move),
     cmocka_unit_test(test_op__every_attempt_passes_ready),
@@ -427,6 +507,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_loop__handlers_may_remove),
     cmocka_unit_test(test_loop__a_nearer_timer_wakes_it),
     cmocka_unit_test(test_io__a_job_may_come_after_the_lines_before_it),
+    cmocka_unit_test(test_io__nothing_waits_behind_a_lengthy_job),
 };
 
 TEST_MAIN("worker_parts", tests)
