@@ -61,7 +61,7 @@ bool jobs_has(const struct jobs *jobs, job_fn *fn, const char *run_id);
 void jobs_add(struct daemon *d, struct job *j, bool urgent);
 /* How long a job waits apart before its next try. */
 int64_t jobs_pause_ns(unsigned tries);
-/* Works for at most about JOBS_TURN_MS. True when more could be done at once. */
+/* Works for at most about JOBS_TURN_MS, or until somebody calls, but does one job at least. True when more could be done at once. */
 bool jobs_work(struct daemon *d);
 /* Timer: what waited apart long enough goes back into the line. */
 void jobs_wake(void *daemon);

@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 
 #include "flowsup/clock.h"
@@ -117,6 +118,14 @@ run_timers(struct loop *l)
 			l->timers[i].due_ns = 0;
 			l->timers[i].fn(l->timers[i].arg);
 		}
+}
+
+bool
+loop_is_called(const struct loop *l)
+{
+	struct pollfd p = {.fd = l->epoll_fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
 }
 
 int

@@ -56,6 +56,8 @@ void loop_set_timer(struct loop *l, unsigned timer, int64_t due_ns);
 void loop_stop_timer(struct loop *l, unsigned timer);
 bool loop_timer_is_set(const struct loop *l, unsigned timer);
 
+/* Whether the next turn has something to take. */
+bool loop_is_called(const struct loop *l);
 /* One turn; with wait false it only takes what is there. */
 int loop_turn(struct loop *l, bool wait, struct err *e);
 

@@ -97,6 +97,30 @@ test_jobs__urgent_before_ordinary_in_order(void **state)
 }
 
 static void
+test_jobs__who_calls_is_heard_between_two(void **state)
+{
+	struct source called = SOURCE_INIT;
+	struct daemon *d = start();
+	struct err e = {0};
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	assert_works(loop_add(&d->loop, &called, fds[0], nothing, NULL, &e), e);
+	jobs_add(d, job_new(scripted, "a", false), false);
+	jobs_add(d, job_new(scripted, "b", false), false);
+	jobs_add(d, job_new(scripted, "c", false), false);
+	assert_int_equal(write(fds[1], "", 1), 1);
+	assert_true(jobs_work(d));
+	assert_string_equal(script.order, "a");
+	loop_close(&d->loop, &called);
+	assert_false(jobs_work(d));
+	assert_string_equal(script.order, "abc");
+	close(fds[1]);
+	end(d);
+}
+
+static void
 test_jobs__busy_database_keeps_the_order_and_waits_by_timer(void **state)
 {
 	struct daemon *d = start();
@@ -253,6 +277,7 @@ test_autostart__arguments(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_jobs__urgent_before_ordinary_in_order),
+    cmocka_unit_test(test_jobs__who_calls_is_heard_between_two),
     cmocka_unit_test(test_jobs__busy_database_keeps_the_order_and_waits_by_timer),
     cmocka_unit_test(test_jobs__one_that_waits_apart_holds_up_nothing),
     cmocka_unit_test(test_jobs__what_must_be_done_survives_errors),
