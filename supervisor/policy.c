@@ -66,12 +66,16 @@ policy_check_notify(const struct json *notify, const char *search_path, struct e
 	int r = program == NULL ? 0 : proc_find_program(program, search_path, &found, e);
 
 	buf_clear(&found);
-	return r == 0 ? 0 : err_wrap(e, "notify");
+	if (r == 0)
+		return 0;
+	err_wrap(e, "notify");
+	return err_advice(e, "the first word is a program, found in PATH or named by its path");
 }
 
 /* ---- Options ---- */
 
 enum { NOTIFY_MOST = 65536 };
+#define NOTIFY_FORM "a program, or as JSON an argv: '[\"notify-send\", \"flowsup\"]'"
 
 static int
 read_notify(const char *text, struct json **out, struct err *e)
@@ -79,15 +83,17 @@ read_notify(const char *text, struct json **out, struct err *e)
 	const struct json_options o = {.max_bytes = NOTIFY_MOST};
 
 	if (text[0] != '[' && text[0] != '{') {
-		if (text[0] == '\0')
-			return err_set(e, ERR_USAGE, "--notify: the command is empty");
+		if (text[0] == '\0') {
+			err_set(e, ERR_USAGE, "--notify: the command is empty");
+			return err_advice(e, NOTIFY_FORM);
+		}
 		*out = json_append(json_array(), json_string_lossy(slice_of(text), NULL));
 		return *out != NULL ? 0 : err_nomem(e);
 	}
 	if (json_parse(slice_of(text), &o, out, NULL, e) == 0)
 		return 0;
 	err_wrap(e, "--notify");
-	return err_advice(e, "a program, or as JSON an argv: '[\"notify-send\", \"flowsup\"]'");
+	return err_advice(e, NOTIFY_FORM);
 }
 
 /* What the flow says of failures stays. */

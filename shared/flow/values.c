@@ -454,6 +454,12 @@ read_json_array(struct reader *r, const struct key *k, const struct json *v, voi
 /* ---- Lists ---- */
 
 static bool
+is_command(const struct key *k)
+{
+	return k->read == read_command_list || k->read == read_notify;
+}
+
+static bool
 are_texts(struct reader *r, const struct key *k, const struct json *v)
 {
 	struct json_iter it = json_iterate(v);
@@ -463,8 +469,8 @@ are_texts(struct reader *r, const struct key *k, const struct json *v)
 
 	if (json_type(v) != JSON_ARRAY) {
 		p = wrong_type(r, k, v);
-		if (json_type(v) == JSON_STRING)
-			hint(p, "write a list: %s: [...]", k->name);
+		hint(p, is_command(k) ? "a program and its arguments are a list: %s: [PROGRAM, ARGUMENT]"
+				      : "write a list: %s: [...]", k->name);
 		return false;
 	}
 	while (json_next(&it, NULL, &item)) {
@@ -493,7 +499,8 @@ read_command_list(struct reader *r, const struct key *k, const struct json *v, v
 	if (!are_texts(r, k, v))
 		return;
 	if (json_length(v) == 0 || json_text(json_at(v, 0)).len == 0)
-		problem(r, v, "\"%s\" names no program", k->name);
+		hint(problem(r, v, "\"%s\" names no program", k->name),
+		    "a program and its arguments are a list: %s: [PROGRAM, ARGUMENT]", k->name);
 	else
 		*(const struct json **)to = v;
 }

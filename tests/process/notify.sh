@@ -143,4 +143,15 @@ CLOCK_RATE=20 LD_PRELOAD=$preload "$FLOWSUP" supervisor
 id=$("$FLOWSUP" start --notify "[\"sh\", \"-c\", \"trap '' TERM; sleep 1000 & echo \$! >$T/child; wait; wait\"]" -- false)
 check "after its time it is killed with its group" wait_until outcome_is "$id" '"outcome":"killed: it took too long"'
 check "nothing of it is left" wait_until gone "$(cat "$T/child")"
+# ---- Values that are none ----
+while IFS='|' read -r value wanted; do
+	matches "--notify '$value' says what it can be" "$wanted" "$("$FLOWSUP" start --notify "$value" -n -- true 2>&1 | xargs -d '\n')"
+done <<'END'
+|is empty note: a program, or as JSON an argv
+[|text ends before.* note: a program, or as JSON an argv
+[]|names no program note: .*notify: \[PROGRAM, ARGUMENT\]
+{"command":3}|must be a list.* note: .*command: \[PROGRAM, ARGUMENT\]
+no-such-program|cannot execute "no-such-program".* note: the first word is a program, found in PATH
+END
+
 plan
