@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "flowsup/exits.h"
@@ -75,18 +76,6 @@ bool
 keeper_is_one(const struct worker *w, pid_t pid)
 {
 	return find(w, pid) != NULL;
-}
-
-void
-keeper_reaped(struct worker *w, pid_t pid)
-{
-	struct keeper *k = find(w, pid);
-
-	/* With an attempt it has died before its time: its channel says so, and is still read. */
-	if (k != NULL && k->a == NULL)
-		keeper_free(k);
-	else if (k != NULL)
-		k->id.pid = 0;
 }
 
 void
@@ -210,24 +199,6 @@ make_spec(const struct attempt_run *a, const struct proc_spawn *s, struct err *e
 /* ---- What it says ---- */
 
 static void
-lost(struct keeper *k)
-{
-	struct attempt_run *a = k->a;
-	struct err e = {0};
-
-	if (k->w->ops[a->op].state == OP_PREPARING) {
-		keeper_release(a);
-		err_set(&e, ERR_IO, "its keeper ended before it had started it");
-		spawn_failed(a, CLASS_SPAWN, &e);
-		return;
-	}
-	/* The operation has become our child. */
-	log_line(LOG_WARNING, "ops/%s: its keeper has died", k->w->flow->ops[a->op].id);
-	keeper_release(a);
-	ending_watch_process(a);
-}
-
-static void
 heard_start(struct attempt_run *a, struct proc_id id)
 {
 	struct err e = {0};
@@ -240,6 +211,57 @@ heard_start(struct attempt_run *a, struct proc_id id)
 	spawn_started(a);
 	if (a->w->stop_now)
 		ending_stop(a, CLASS_CANCELLED);
+}
+
+/*
+ * It has died before it told of a start. A child on its way to its program holds the channel open; so
+ * at the end of the channel the start line is there, or nothing was started. False: nothing was.
+ */
+static bool
+lost_at_start(struct keeper *k)
+{
+	struct attempt_run *a = k->a;
+	struct proc_id id;
+	struct err e = {0};
+	int found = start_line_find(a, k->log_from, &id, &e);
+
+	if (found > 0) {
+		heard_start(a, id);
+		return true;
+	}
+	keeper_release(a);
+	if (found == 0)
+		err_set(&e, ERR_IO, "its keeper ended before it had started it");
+	spawn_failed(a, found == 0 ? CLASS_SPAWN : CLASS_CRASH, &e);
+	return false;
+}
+
+/* It can be reaped, or is: its operation has become our child. */
+static void
+adopt(struct keeper *k)
+{
+	struct attempt_run *a = k->a;
+
+	keeper_free(k);
+	if (a != NULL && !a->exited)
+		ending_watch_process(a);
+}
+
+/* A process that dies closes its files before it gives its children away. */
+static void
+lost(struct keeper *k)
+{
+	struct attempt_run *a = k->a;
+
+	if (k->w->ops[a->op].state == OP_PREPARING && !lost_at_start(k))
+		return;
+	log_line(LOG_WARNING, "ops/%s: its keeper has died", k->w->flow->ops[a->op].id);
+	if (k->id.pid == 0) {
+		adopt(k);
+		return;
+	}
+	poller_unwatch(&k->w->loop, &k->source);
+	fd_close(&k->fd);
 }
 
 static void
@@ -263,23 +285,49 @@ heard(struct keeper *k, const struct keep_message *m)
 	}
 }
 
-static void
-channel_ready(void *arg, short revents)
+/* False: there is nothing more to be heard from it, now or ever. */
+static bool
+listen_to(struct keeper *k)
 {
-	struct keeper *k = arg;
 	struct keep_message m;
 	struct buf packet = {0};
 	struct err e = {0};
 	int rc = ipc_recv(k->fd, &packet, NULL, &e);
+	bool is_message = rc > 0 && packet.len == sizeof(m);
 
-	(void)revents;
-	if (rc > 0 && packet.len == sizeof(m)) {
+	if (is_message) {
 		memcpy(&m, packet.data, sizeof(m));
 		heard(k, &m);
 	} else if (rc != 0) {
 		lost(k);
 	}
 	buf_clear(&packet);
+	return is_message;
+}
+
+static void
+channel_ready(void *arg, short revents)
+{
+	(void)revents;
+	(void)listen_to(arg);
+}
+
+/* With an attempt it has died before its time. What it has said is heard first, before its operation,
+ * which is now our child, can be taken for a leftover and be reaped. */
+void
+keeper_reaped(struct worker *w, pid_t pid)
+{
+	struct keeper *k = find(w, pid);
+
+	if (k == NULL)
+		return;
+	while (k->a != NULL && k->fd >= 0 && listen_to(k))
+		;
+	/* A child on its way to its program holds the channel open: its end is still to come. */
+	if (k->a != NULL && k->fd >= 0)
+		k->id.pid = 0;
+	else
+		adopt(k);
 }
 
 /* ---- Starting ---- */
@@ -317,10 +365,12 @@ keeper_start(struct attempt_run *a, const struct proc_spawn *s, int in_fd, int e
     struct err *e)
 {
 	struct keeper *k = keeper_new(a);
+	struct stat st;
 	int pair[2] = {-1, -1}, spec = -1, rc = -1;
 
 	if (k == NULL)
 		return err_nomem(e);
+	k->log_from = fstat(k->w->attempts_fd, &st) == 0 ? st.st_size : 0;
 	spec = make_spec(a, s, e);
 	if (spec >= 0 && ipc_pair(pair, e) == 0) {
 		k->fd = pair[0];

@@ -11,6 +11,7 @@ struct keeper {
 	struct keeper *previous, *following; /* in w->keepers */
 	struct proc_id id;
 	int fd; /* the channel */
+	off_t log_from; /* length of attempts.log before it was started */
 	struct poller_source source;
 };
 

@@ -2,12 +2,18 @@
 #include "start_line.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent.h"
 #include "changes.h"
 #include "flowsup/clock.h"
+#include "flowsup/fs.h"
 
 enum { RANGES_MOST = 64 /* in the line; the rest of it never takes more than the others */ };
 
@@ -78,20 +84,88 @@ add_rest(const struct attempt_run *a, struct buf *to)
 	buf_puts(to, "}\n");
 }
 
+static void
+make_before(const struct attempt_run *a, struct start_line *to)
+{
+	snprintf(to->before, sizeof(to->before), "{\"kind\":\"start\",\"op\":\"%s\",\"attempt\":%u,\"pid\":",
+	    a->w->flow->ops[a->op].id, a->number);
+}
+
 int
 start_line_make(const struct attempt_run *a, struct start_line *to, struct err *e)
 {
 	struct buf rest = {0};
 	int rc;
 
-	snprintf(to->before, sizeof(to->before), "{\"kind\":\"start\",\"op\":\"%s\",\"attempt\":%u,\"pid\":",
-	    a->w->flow->ops[a->op].id, a->number);
+	make_before(a, to);
 	add_rest(a, &rest);
 	rc = buf_ok(&rest, e);
 	assert(rc != 0 || rest.len < sizeof(to->rest));
 	if (rc == 0)
 		snprintf(to->rest, sizeof(to->rest), "%s", buf_text(&rest));
 	buf_clear(&rest);
+	return rc;
+}
+
+static int
+read_log(int run_fd, off_t from, struct buf *to, struct err *e)
+{
+	int fd = openat(run_fd, RUN_ATTEMPTS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	char *at;
+	ssize_t n = 0;
+	int rc = 0;
+
+	if (fd < 0 || fstat(fd, &st) != 0)
+		rc = err_sys(e, ERR_IO, errno, "cannot read '%s'", RUN_ATTEMPTS);
+	while (rc == 0 && from < st.st_size) {
+		at = buf_reserve(to, (size_t)(st.st_size - from));
+		if (at == NULL) {
+			rc = err_nomem(e);
+			break;
+		}
+		n = pread(fd, to->data + to->len, (size_t)(st.st_size - from), from);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			rc = err_sys(e, ERR_IO, errno, "cannot read '%s'", RUN_ATTEMPTS);
+		if (n <= 0)
+			break;
+		to->len += (size_t)n;
+		from += n;
+	}
+	fd_close(&fd);
+	return rc;
+}
+
+/* The numbers behind `before`. */
+static bool
+read_numbers(const char *at, struct proc_id *id)
+{
+	char *end;
+	long pid = strtol(at, &end, 10);
+
+	if (pid <= 0 || strncmp(end, START_LINE_BETWEEN, strlen(START_LINE_BETWEEN)) != 0)
+		return false;
+	*id = (struct proc_id){.pid = (pid_t)pid,
+	    .start_ticks = strtoull(end + strlen(START_LINE_BETWEEN), NULL, 10)};
+	return true;
+}
+
+int
+start_line_find(const struct attempt_run *a, off_t from, struct proc_id *id, struct err *e)
+{
+	struct start_line line;
+	struct buf log = {0};
+	const char *at;
+	int rc = read_log(a->w->run_fd, from, &log, e);
+
+	make_before(a, &line);
+	/* A number that is cut off is followed by the end of the text, and a line that is cut off is none. */
+	at = rc == 0 ? strstr(buf_text(&log), line.before) : NULL;
+	if (at != NULL && strchr(at, '\n') != NULL && read_numbers(at + strlen(line.before), id))
+		rc = 1;
+	buf_clear(&log);
 	return rc;
 }
 

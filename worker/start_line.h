@@ -12,6 +12,9 @@ struct start_line {
 #define START_LINE_BETWEEN ",\"start\":"
 
 int start_line_make(const struct attempt_run *a, struct start_line *to, struct err *e);
+/* Looks for a's start line at `from` in attempts.log or behind it. 1: *id is the process that it names;
+ * 0: it is not there; -1: the log cannot be read. */
+int start_line_find(const struct attempt_run *a, off_t from, struct proc_id *id, struct err *e);
 /*
  * The text of ops/<op>.<attempt>/started: there before the start of what must not be repeated
  * silently, and where the line has no room for its messages. Nothing is appended when none is

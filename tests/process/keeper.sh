@@ -93,4 +93,30 @@ wait_until status_is "$run" failed
 matches "its own status decides" '"op":"kept","attempt":1,"class":"exit","code":3' "$(cat "$FLOWSUP_HOME/runs/$run/attempts.log")"
 keeper=$(grep -o '"op":"once".*"reaper":[0-9]*' "$FLOWSUP_HOME/runs/$run/attempts.log" | grep -o '[0-9]*$')
 check "the other keeper has left" wait_until no_keeper
+
+# ---- Killed by its operation's first step: before it has said that it started it ----
+
+# The two race: many tries, of which each may lose.
+cat >"$T/first.yaml" <<'YAML'
+concurrency: 6
+defaults: {retry: {attempts: 2, backoff: 10ms}}
+plan:
+  - {id: once, foreach: [1, 2, 3, 4, 5, 6], idempotent: false, run: 'echo "$FLOWSUP_ATTEMPT" >>"$T/once.$FLOWSUP_OP_ID"; kill -9 $PPID; until [ -e "$GO" ]; do sleep 0.02; done'}
+  - {id: short, foreach: [1, 2, 3, 4, 5, 6], keeper: true, retry: {attempts: 1}, run: 'kill -9 $PPID; exit 3'}
+YAML
+export T
+all_begun() { [ "$(cat "$T"/once.* | wc -l)" -ge 6 ]; }
+bad=0
+for _ in 1 2 3; do
+	rm -f "$GO" "$T"/once.*
+	run=$("$FLOWSUP" start "$T/first.yaml")
+	wait_until all_begun
+	touch "$GO"
+	wait_until status_is "$run" failed
+	log=$FLOWSUP_HOME/runs/$run/attempts.log
+	[ "$(cat "$T"/once.* | sort | uniq -c | tr -s ' ')" = " 6 1" ] || bad=$((bad + 1))
+	[ "$(grep -c '"op":"once.*"class":"completed"' "$log")" = 6 ] || bad=$((bad + 10))
+	[ "$(grep -c '"op":"short.*"class":"exit","code":3' "$log")" = 6 ] || bad=$((bad + 100))
+done
+equal "what runs is not started beside itself, and ends as it ends" 0 "$bad"
 plan
