@@ -89,20 +89,20 @@ find_op(const struct daemon *d, pid_t pid)
 }
 
 struct kept_op *
-kept_unwritten(const struct daemon *d, struct proc_id id)
+kept_find(const struct daemon *d, struct proc_id id)
 {
-	struct kept_run *r;
-	struct kept_op *o;
+	struct kept_op *o = find_op(d, id.pid);
 
-	TAILQ_FOREACH(r, &d->kept.runs, entry)
-	{
-		TAILQ_FOREACH(o, &r->ops, entry)
-		{
-			if (o->tries > 0 && o->id.pid == id.pid && o->id.start_ticks == id.start_ticks)
-				return o;
-		}
-	}
-	return NULL;
+	return o != NULL && o->id.start_ticks == id.start_ticks ? o : NULL;
+}
+
+/* How it ended is known, and could not be written down yet. */
+static bool
+is_unwritten(const struct daemon *d, struct proc_id id)
+{
+	const struct kept_op *o = kept_find(d, id);
+
+	return o != NULL && o->tries > 0;
 }
 
 /* ---- What the row says of them ---- */
@@ -453,7 +453,7 @@ hear_lines(struct daemon *d, const char *run_id, const struct json *lines)
 	while (json_next(&it, NULL, &line)) {
 		if (!kept_read_line(line, run_id, &o))
 			log_line(LOG_WARNING, "run %s: a start line is not understood", run_id);
-		else if (!kept_claim(d, &o) && kept_unwritten(d, o.id) == NULL)
+		else if (!kept_claim(d, &o) && !is_unwritten(d, o.id))
 			watch(d, run_id, line, &o); /* also what waits to be reaped by somebody */
 	}
 }

@@ -115,10 +115,18 @@ kept_settle(struct daemon *d, const char *run_id, const struct json *line, struc
 
 	if (!run_id_is_valid(run_id) || !kept_read_line(line, run_id, &o))
 		return err_set(e, ERR_PROTOCOL, "a start line is not understood");
-	there = kept_unwritten(d, o.id);
-	if (there != NULL)
+	there = kept_find(d, o.id);
+	if (there != NULL && there->tries == 0) {
+		/* It may have ended since its process was last looked at. */
+		if (there->over_ns != 0 || !proc_is_alive(there->id))
+			kept_look_at_end(there, clock_monotonic_ns());
+		there = kept_find(d, o.id);
+	}
+	if (there == NULL)
+		return settle_unclaimed(d, &o, e);
+	if (there->tries > 0)
 		return kept_try(there, e) ? 0 : -1;
-	return settle_unclaimed(d, &o, e);
+	return err_set(e, ERR_BUSY, "who has it has not told yet how it ended");
 }
 
 /* ---- restart ---- */

@@ -338,9 +338,8 @@ passed(struct kept_op *o, int64_t now)
 	return clock_monotonic_ns() - o->life.since_ns >= o->silence_ns ? "silence" : NULL;
 }
 
-/* It has ended and is not our child. o is gone when that is done with. */
-static void
-look_at_end(struct kept_op *o, int64_t now)
+void
+kept_look_at_end(struct kept_op *o, int64_t now)
 {
 	struct proc_end end;
 
@@ -439,7 +438,7 @@ look_at_ends(struct kept_run *r, int64_t now)
 		if (o->tries > 0 && o->write_ns <= now)
 			kept_write(o);
 		else if (o->tries == 0 && o->over_ns != 0)
-			look_at_end(o, now);
+			kept_look_at_end(o, now);
 	}
 }
 

@@ -59,8 +59,7 @@ void kept_set_end(struct kept_op *o, const struct proc_end *end, double time, co
 bool kept_write_end(struct daemon *d, struct kept_op *o, struct err *e);
 /* The same, and true when o is gone. */
 bool kept_try(struct kept_op *o, struct err *e);
-/* One whose end is known and could not be written down yet, or NULL. */
-struct kept_op *kept_unwritten(const struct daemon *d, struct proc_id id);
+struct kept_op *kept_find(const struct daemon *d, struct proc_id id); /* or NULL */
 /* How it ended is known, and written down where it is not yet. Frees o, and its run with the last,
  * unless there is no room: then it stays, and kept_write() tries again. */
 void kept_told(struct kept_op *o, const struct proc_end *end, const char *by);
@@ -78,6 +77,8 @@ void kept_clear_ends(struct daemon *d);
 
 /* kept_limits.c */
 void kept_arm(struct daemon *d);
+/* Of one that is not our child, and has ended: takes what others tell of it. o may be gone then. */
+void kept_look_at_end(struct kept_op *o, int64_t now);
 /* A child that has ended: true when it was a helper of r's, which is reaped; r may go with it. */
 bool kept_helper_reap(struct kept_run *r, pid_t pid);
 /* Watches its helpers no longer; they go on. */

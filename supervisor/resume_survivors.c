@@ -159,13 +159,33 @@ kept_from_us(const struct looking *l, const struct attempt *a, const struct err 
 	return err_hint(e, "flowsup resume %s   # once that is mended", l->r->t->session.run_id);
 }
 
+/* What the kernel keeps of one that was watched while it was there, where nobody else has told. */
+static int
+write_what_kernel_knows(const struct looking *l, const struct attempt *a, int pidfd, struct err *e)
+{
+	struct exit_record r = {.id = a->id, .time = (double)clock_wall_ns() / (double)NS_PER_S, .by = "kernel"};
+	char dir[ATTEMPT_DIR_TEXT];
+	struct err why = {0};
+	int ops_fd, rc;
+
+	if (pidfd < 0 || proc_end_of_reaped(pidfd, &r.end) <= 0)
+		return 0;
+	ops_fd = resuming_open_ops(l->r, a);
+	if (ops_fd < 0)
+		return 0;
+	attempt_dir(a->op, a->attempt, dir);
+	rc = exit_record_write(ops_fd, dir, &r, &why);
+	fd_close(&ops_fd);
+	return rc == 0 ? 0 : kept_from_us(l, a, &why, e);
+}
+
 /*
  * state_of() once it says no less than can be known. It is asked after all that would write an end down has
  * been looked at: what is not written by then will not be. What still runs may end a moment later;
  * the new run, which takes it over, sees that.
  */
 static int
-settled_state(struct looking *l, const struct attempt *a, const char **state, struct err *e)
+settle(struct looking *l, const struct attempt *a, int *pidfd, const char **state, struct err *e)
 {
 	bool there, reported, reaper;
 	enum heard heard;
@@ -173,6 +193,8 @@ settled_state(struct looking *l, const struct attempt *a, const char **state, st
 
 	for (;;) {
 		there = is_there(l, a);
+		if (there && *pidfd < 0 && l->waits)
+			*pidfd = proc_open(a->id, &why);
 		reaper = l->same_boot && proc_is_alive(a->reaper);
 		reported = is_reported(l->r);
 		*state = state_of(l, a);
@@ -186,14 +208,31 @@ settled_state(struct looking *l, const struct attempt *a, const char **state, st
 			return kept_from_us(l, a, &why, e);
 		/* One that listens no more writes what it can before it goes. */
 		if (!there && heard != HEARD_NOTHING && !(reaper && (!reported || heard == HEARD_NOBODY)))
-			return 0;
-		if (clock_monotonic_ns() >= l->until_ns)
-			return reaper && (there || heard == HEARD_NOBODY) ? not_written(l, a, e)
-			    : heard == HEARD_NOTHING ? kept_from_us(l, a, &why, e) : 0;
+			break;
+		if (clock_monotonic_ns() >= l->until_ns) {
+			if (reaper && (there || heard == HEARD_NOBODY))
+				return not_written(l, a, e);
+			if (heard == HEARD_NOTHING)
+				return kept_from_us(l, a, &why, e);
+			break;
+		}
 		usleep(END_LOOK_MS * 1000);
 		if (!reported && target_reload(l->r->t, e) != 0)
 			return -1;
 	}
+	if (write_what_kernel_knows(l, a, *pidfd, e) != 0)
+		return -1;
+	*state = state_of(l, a);
+	return 0;
+}
+
+static int
+settled_state(struct looking *l, const struct attempt *a, const char **state, struct err *e)
+{
+	int pidfd = -1, rc = settle(l, a, &pidfd, state, e);
+
+	fd_close(&pidfd);
+	return rc;
 }
 
 /* ---- An agent's final record ---- */
