@@ -25,7 +25,7 @@ while True:
 END
 state() { sed -nE 's/^State:[[:space:]]+(.).*/\1/p' "/proc/$1/status"; }
 is() { [ "$(state "$1")" = "$2" ]; }
-has() { ls -l "/proc/$1/fd" 2>/dev/null | grep -q "$2"; }
+has() { [ -n "$(find "/proc/$1/fd" -lname "*$2" 2>/dev/null)" ]; }
 by() { sed -nE 's/.*"by":"([a-z]+)".*/\1/p' "$FLOWSUP_HOME/runs/$run/ops/sh.1/exit.json"; }
 # Its operation has ended, and nobody has reaped it.
 end_unreaped() {
