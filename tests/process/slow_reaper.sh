@@ -29,7 +29,6 @@ has() { [ -n "$(find "/proc/$1/fd" -lname "*$2" 2>/dev/null)" ]; }
 by() { sed -nE 's/.*"by":"([a-z]+)".*/\1/p' "$FLOWSUP_HOME/runs/$run/ops/sh.1/exit.json"; }
 # Its operation has ended, and nobody has reaped it.
 end_unreaped() {
-	rm -f "$T/reap"
 	begin_counted
 	# shellcheck disable=SC2046
 	kill -KILL $(supervisors) "$worker"
@@ -39,6 +38,7 @@ end_unreaped() {
 	wait_until is "$op" Z
 }
 flowsup_below() { # its first command starts the supervisor
+	rm -f "$T/reap"
 	python3 -B "$T/adopts.py" "$T/reap" "$FLOWSUP" start --name first -- true >/dev/null &
 	adopting=$!
 	wait_until supervised
