@@ -14,7 +14,7 @@
 
 /* ROWS_KEPT: lines of the terminal that are left alone. */
 enum { TAIL_BYTES = 4096, BAR_LEAST = 6, BAR_MOST = 40, ROWS_KEPT = 2, LEAST_DONE_FOR_ESTIMATE = 2,
-	INDENT = 4 };
+	INDENT = 4, ROWS_LEAST = 2 };
 #define RESIZE_SETTLES_NS (400 * NS_PER_MS) /* tmux tells of a further size after 250 ms */
 
 static double
@@ -399,11 +399,28 @@ is_settled(struct live *l)
 	return clock_monotonic_ns() >= l->settled_ns;
 }
 
+/*
+ * Line by line: what is erased as a whole from the top of the screen on, as in a terminal that has become
+ * small, some terminals keep among what scrolled away, and show again when they grow.
+ */
 static void
 take_away(struct live *l)
 {
-	go_up(l, rows_of_drawn(l));
+	int rows = rows_of_drawn(l), i;
+
+	go_up(l, rows);
+	for (i = 0; i < rows; i++)
+		out_puts(l->out, "\033[2K\033[B");
+	out_puts(l->out, "\033[2K");
+	go_up(l, rows);
 	out_puts(l->out, "\033[J");
+}
+
+/* What is drawn in the only line scrolls away, where nothing takes it back. */
+static bool
+has_room(const struct live *l)
+{
+	return l->out->height == 0 || l->out->height >= ROWS_LEAST;
 }
 
 void
@@ -415,6 +432,10 @@ live_draw(struct live *l, const struct session *s, const struct tally *t)
 		take_away(l);
 	l->settled_ns = 0;
 	go_up(l, l->drawn);
+	if (!has_room(l)) {
+		out_flush(l->out);
+		return;
+	}
 	draw_head(l, s, t);
 	draw_reason(l, s);
 	draw_gates(l, s);

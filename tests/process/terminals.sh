@@ -117,6 +117,7 @@ done
 
 # ---- Several sizes at once, as when an edge is dragged ----
 # What stands in the terminal and above it; the same text would be there twice if a drawing stayed behind.
+json_id() { sed -E 's/.*"id":"([^"]*)".*/\1/'; }
 history() { tm capture-pane -pJ -S - -t $PANE | sed 's/ *$//'; }
 bars_of_history() { history | grep -cE '\[[█░]+\]'; }
 above() { history | sed -n '/^above 1$/,/^above 20$/p'; }
@@ -142,6 +143,33 @@ done
 keys C-c
 wait_until prompt_is_back
 "$FLOWSUP" kill "$id" 2>/dev/null
+
+# ---- Terminals of few lines ----
+tm kill-session -t $PANE
+cat >small.yaml <<'FLOW'
+plan:
+  - {id: small, foreach: [1, 2, 3, 4], run: 'until [ -e release ]; do sleep 0.02; done'}
+concurrency: 4
+FLOW
+all_run() { [ "$("$FLOWSUP" show --json "$id" | grep -o '"state":"running"' | wc -l)" = 4 ]; }
+for rows in 1 2 3 5; do
+	rm -f release
+	before=$("$FLOWSUP" list --json -n 1 | json_id)
+	terminal 80 $rows
+	enter "clear; flowsup start small.yaml --wait"
+	is_new() { id=$("$FLOWSUP" list --json -n 1 | json_id) && [ "$id" != "$before" ]; }
+	wait_until is_new
+	wait_until all_run
+	[ $rows = 1 ] || check "$rows lines: something is drawn" wait_until eval '[ "$(bars)" = 1 ]'
+	: >release
+	wait_until status_is "$id" completed
+	check "$rows lines: the end is told" wait_until eval 'history | grep -q "completed, 4 of 4"'
+	resize 80 24
+	check "$rows lines: the prompt is back" wait_until prompt_is_back
+	equal "$rows lines: nothing of a drawing comes back with more" 0 "$(bars_of_history)"
+	tm kill-session -t $PANE
+done
+terminal 80 24
 
 # ---- Documents with long ids ----
 long=an-operation-with-an-id-that-is-long-enough-for-anybody-who-reads-it
