@@ -395,6 +395,8 @@ why_run_again(struct examining *x, size_t i)
 {
 	const char *class = json_cstr_of(resume_end_member(x, i, "class"));
 
+	if (resume_fact(x, i, "unusable") != NULL)
+		return resume_fact(x, i, "unusable");
 	if (class == NULL && resume_fact(x, i, "survivor") != NULL && !is_survivor(x, i))
 		return "was ended by a stop";
 	if (class == NULL)

@@ -4,9 +4,11 @@
  * In a directory that is no run here nothing runs any more: the new run gets copies of what ended, and of
  * agents' attempts that it goes on from.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -275,6 +277,54 @@ has_final_record(const struct resuming *r, const struct attempt *a)
 	return ended;
 }
 
+/* ---- Whether the new worker finds what it needs of it ---- */
+
+/* As the worker opens it; of what is no run here it gets a copy. */
+static void
+look_at_output(const struct resuming *r, int ops_fd, const char *dir, struct buf *why)
+{
+	int how = r->is_run ? O_RDWR | O_APPEND : O_RDONLY;
+	char name[ATTEMPT_DIR_TEXT + 8];
+	struct stat st;
+	int fd;
+
+	snprintf(name, sizeof(name), "%s.out", dir);
+	fd = openat(ops_fd, name, how | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) != 0)
+		buf_printf(why, "its output (" RUN_OPS "/%s) %s", name, errno == ENOENT ? "is not there"
+			: errno == ELOOP ? "is a symbolic link"
+			: errno == EISDIR ? "is not a regular file" : strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		buf_printf(why, "its output (" RUN_OPS "/%s) is not a regular file", name);
+	fd_close(&fd);
+}
+
+static bool
+is_unusable(const struct resuming *r, const struct attempt *a, struct buf *why)
+{
+	size_t i = flow_find(r->flow, a->op);
+	int ops_fd = resuming_open_ops(r, a);
+	char dir[ATTEMPT_DIR_TEXT];
+	struct json *record;
+	struct err e = {0};
+
+	if (ops_fd < 0) {
+		buf_puts(why, RUN_OPS " is not there");
+		return true;
+	}
+	attempt_dir(a->op, a->attempt, dir);
+	look_at_output(r, ops_fd, dir, why);
+	if (why->len == 0 && i != SIZE_MAX && r->flow->ops[i].kind == FLOW_INSTRUCTION) {
+		record = agent_record_read(ops_fd, dir, &e);
+		if (record == NULL)
+			buf_printf(why, "the record of its start (" RUN_OPS "/%s/" AGENT_RECORD ") is not there",
+			    dir);
+		json_unref(record);
+	}
+	fd_close(&ops_fd);
+	return why->len > 0;
+}
+
 /* ---- As facts ---- */
 
 /* The run whose directory the new one's worker finds its files in. */
@@ -302,12 +352,22 @@ add_fact(struct resuming *r, const struct attempt *a, const char *state, struct 
 }
 
 static int
-add_killed(struct resuming *r, const char *op, const char *by, struct err *e)
+add_text(struct resuming *r, const char *op, const char *name, struct json *text, struct err *e)
 {
-	struct json *of_op = json_set(json_ref(json_get(r->facts, op)), "killed", json_cstr(by));
+	const struct json *old = json_get(r->facts, op);
+	struct json *of_op = old != NULL ? json_ref(old) : json_object();
 
-	r->facts = json_set(r->facts, op, of_op);
+	r->facts = json_set(r->facts, op, json_set(of_op, name, text));
 	return r->facts != NULL ? 0 : err_nomem(e);
+}
+
+/* Its end may be known, but not what came of it. */
+static int
+add_unusable(struct resuming *r, const struct attempt *a, const char *state, const struct buf *why,
+    struct err *e)
+{
+	return add_text(r, a->op, "unusable", json_printf("%s, but %s",
+	    strcmp(state, "running") == 0 ? "still runs" : "has ended without its worker", buf_text(why)), e);
 }
 
 static int
@@ -315,6 +375,8 @@ add_survivor(struct resuming *r, struct looking *l, const struct attempt *a, str
 {
 	const char *state;
 	char by[KILLED_TEXT];
+	struct buf why = {0};
+	int rc = 0;
 
 	if (settled_state(l, a, &state, e) != 0)
 		return -1;
@@ -323,11 +385,16 @@ add_survivor(struct resuming *r, struct looking *l, const struct attempt *a, str
 	/* Taking a failure over and trying it again is one step where the failure is to be tried again. */
 	if (state != NULL && strcmp(state, "ended") == 0 && cli_flag(r->c, "retry-failed") &&
 	    was_killed(r, a, by) && !has_final_record(r, a)) {
-		if (add_killed(r, a->op, by, e) != 0)
+		if (add_text(r, a->op, "killed", json_cstr(by), e) != 0)
 			return -1;
 		state = NULL;
 	}
-	return add_fact(r, a, state, e);
+	if (state != NULL && strcmp(state, "stopped") != 0 && is_unusable(r, a, &why)) {
+		rc = add_unusable(r, a, state, &why, e);
+		state = NULL;
+	}
+	buf_clear(&why);
+	return rc == 0 ? add_fact(r, a, state, e) : -1;
 }
 
 int

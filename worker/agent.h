@@ -10,6 +10,7 @@
 #ifndef WORKER_AGENT_H
 #define WORKER_AGENT_H
 
+#include "flowsup/exits.h"
 #include "flowsup/provider.h"
 #include "outcome.h"
 #include "worker.h"
@@ -25,7 +26,6 @@ enum {
 };
 #define AGENT_LOOK_BYTES ((uint64_t)8 << 20) /* per job, so that others are not kept waiting */
 #define AGENT_INSTRUCTION "instruction"
-#define AGENT_RECORD "agent.json"
 #define AGENT_ANSWER "answer"
 #define AGENT_LAST "last-message"
 #define AGENT_CHAT "chat"
@@ -89,8 +89,6 @@ void agent_prepare(struct attempt_run *a);
 struct agent *agent_new(struct attempt_run *a);
 /* a outlived the worker that started it: goes on from the record of its start. Blocks. */
 int agent_taken(struct attempt_run *a, struct err *e);
-/* The record of an attempt's start, ops_fd/dir/agent.json; NULL: there is none. */
-struct json *agent_read_record(int ops_fd, const char *dir, struct err *e);
 void agent_free(struct agent *g); /* drops the attempt's reference */
 void agent_unref(struct agent *g);
 /* The file that the child gets as standard input; the caller closes it. */

@@ -54,7 +54,7 @@ copy(struct json **to, const struct json *from, const char *name)
 static struct json *
 conversation_of(const struct provider *p, int ops_fd, const char *dir)
 {
-	struct json *record = agent_read_record(ops_fd, dir, NULL), *o = json_object(), *id;
+	struct json *record = agent_record_read(ops_fd, dir, NULL), *o = json_object(), *id;
 
 	copy(&o, record, "provider");
 	copy(&o, record, "id");

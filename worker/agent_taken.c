@@ -1,30 +1,9 @@
 /* An agent's attempt that outlived its worker: known again by the record of its start. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent.h"
-#include "flowsup/fs.h"
 #include "taken.h"
-
-enum { AGENT_RECORD_MOST = 1 << 20 };
-
-struct json *
-agent_read_record(int ops_fd, const char *name, struct err *e)
-{
-	const struct json_options o = {.max_bytes = AGENT_RECORD_MOST};
-	struct json *record = NULL;
-	struct buf text = {0};
-	int dir = openat(ops_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (dir < 0)
-		err_set(e, ERR_NOTFOUND, "ops/%s is not there", name);
-	else if (fs_read_private_file(dir, AGENT_RECORD, AGENT_RECORD_MOST, &text, e) == 0)
-		(void)json_parse(buf_view(&text), &o, &record, NULL, e);
-	fd_close(&dir);
-	buf_clear(&text);
-	return record;
-}
 
 static int
 copy(const struct json *record, const char *name, char **to, struct err *e)
@@ -57,7 +36,7 @@ start_of(const struct json *record)
 int
 agent_taken(struct attempt_run *a, struct err *e)
 {
-	struct json *record = agent_read_record(a->taken->ops_fd, a->taken->dir, e);
+	struct json *record = agent_record_read(a->taken->ops_fd, a->taken->dir, e);
 	struct agent *g = record != NULL ? agent_new(a) : NULL;
 	int rc = -1;
 

@@ -10,10 +10,12 @@
 #include <stdbool.h>
 
 #include "flowsup/err.h"
+#include "flowsup/json.h"
 #include "flowsup/proc.h"
 
 #define EXIT_RECORD "exit.json"
 #define STOP_RECORD "stopped.json"
+#define AGENT_RECORD "agent.json" /* of an agent's: how it was started */
 
 enum { EXIT_BY_TEXT = 16, STOP_CLASS_TEXT = 16, ATTEMPT_DIR_TEXT = 160 };
 
@@ -26,6 +28,9 @@ struct exit_record {
 
 /* "<op>.<attempt>", the directory of an attempt below ops/. */
 const char *attempt_dir(const char *op, unsigned attempt, char to[ATTEMPT_DIR_TEXT]);
+
+/* ERR_NOTFOUND when there is none. */
+struct json *agent_record_read(int ops_fd, const char *dir, struct err *e);
 
 /* Durable and whole, or not there; makes the attempt's directory. Blocks. ERR_IO, ERR_NOSPACE. */
 int exit_record_write(int ops_fd, const char *dir, const struct exit_record *r, struct err *e);

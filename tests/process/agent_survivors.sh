@@ -54,6 +54,17 @@ matches "in its conversation, with a note" '"response":"turns: slow\|\[INTERRUPT
 matches "and the task" 'was interrupted.*slow' "$(tr '\n' ' ' <"$(run_dir)/ops/a.2/instruction")"
 
 begin slow 'slow-*'
+kill -KILL "$(worker_pid "$RUN")"
+wait_until status_is "$RUN" crashed
+rm "$(run_dir)/ops/a.1/agent.json"
+matches "one without the record of its start is not taken over" \
+	'a +will run +still runs, but the record of its start .ops/a\.1/agent\.json. is not there' \
+	"$("$FLOWSUP" resume "$RUN" --dry-run)"
+: >"$AGENT/go"
+RUN=$("$FLOWSUP" resume "$RUN")
+check "it is ended and works again" wait_until ended
+
+begin slow 'slow-*'
 kill_all
 : >"$AGENT/go"
 rm -rf "$AGENT/conversations"

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# What a resume would stumble over later it finds before: an operation that is to be taken over and whose
+# output is not there has no outcome that could be known, and follows its own rule.
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
+
+resume() { "$FLOWSUP" resume "$run" "$@"; }
+op_pid() { json "$(grep "\"kind\":\"start\",\"op\":\"$1\"" "$(dir_of "$run")/attempts.log" | tail -1)" pid; }
+has_exit() { [ -e "$(dir_of "$run")/ops/$1.1/exit.json" ]; }
+
+cat >lost.yaml <<-'END'
+	name: lost
+	concurrency: 4
+	defaults: {grace: 300ms}
+	plan:
+	- {id: runs, run: 'echo runs >>count; until [ -e go ]; do sleep 0.02; done; echo out'}
+	- {id: ended, run: 'echo ended >>count; until [ -e end ]; do sleep 0.02; done; echo out'}
+	- {id: once, idempotent: false, run: 'echo once >>count; until [ -e end ]; do sleep 0.02; done; echo out'}
+END
+spoils=('rm "$file"' 'mv "$file" elsewhere; ln -s "$PWD/elsewhere" "$file"' 'rm "$file"; mkdir "$file"')
+for spoil in "${spoils[@]}"; do
+	rm -f count go end elsewhere
+	run=$("$FLOWSUP" start lost.yaml)
+	for op in runs ended once; do wait_until has_line $op; done
+	lose_worker "$run"
+	touch end
+	wait_until has_exit ended
+	wait_until has_exit once
+	pid=$(op_pid runs)
+	for op in runs ended once; do
+		file=$(dir_of "$run")/ops/$op.1.out
+		eval "$spoil"
+	done
+	out=$(resume --dry-run 2>"$T/err")
+	equal "an output ($spoil): what must not run twice is refused" 4 $?
+	matches "an output ($spoil): it is not known what came of it" \
+		"once +refused +it has ended without its worker, but its output .ops/once\.1\.out. is .*idempotent: false" "$out"
+	out=$(resume --rerun-in-flight --dry-run 2>"$T/err")
+	equal "an output ($spoil): its flag lifts that" 0 $?
+	matches "an output ($spoil): the others run again, and it is said why" \
+		"runs +will run +still runs, but its output.*ended +will run +has ended without its worker, but its output" \
+		"$(paste -sd' ' <<<"$out")"
+	touch go
+	new=$(resume --rerun-in-flight --wait 2>"$T/err")
+	equal "an output ($spoil): it completes" 0 $?
+	check "an output ($spoil): nothing runs beside its rerun" gone "$pid"
+	equal "an output ($spoil): all ran again" "2 2 2" "$(times runs) $(times ended) $(times once)"
+	equal "an output ($spoil): and left theirs" "out out out" \
+		"$(for op in runs ended once; do "$FLOWSUP" logs "$new" $op 2>/dev/null; done | paste -sd' ')"
+done
+plan
