@@ -6,8 +6,11 @@
 mkfifo "$T/out"
 exec 8<>"$T/out"
 
-# starts NAME: a run that has its row, in a database that nobody can write to, and a worker.
+# starts NAME: a run that has its row, in a database that nobody can write to, and a worker. Until then the
+# supervisor is stopped: it might find the row by itself.
 starts() {
+	supervisor=$(supervisor_pid)
+	stop_still "$supervisor"
 	dd if=/dev/zero of="$T/out" oflag=nonblock bs=4096 2>/dev/null # until it holds no more
 	"$FLOWSUP" start --name "$1" -- true >"$T/out" 2>"$T/said" &
 	client=$!
@@ -15,6 +18,7 @@ starts() {
 	run=$(sql "SELECT run_id FROM sessions WHERE name = '$1'")
 	dir=$FLOWSUP_HOME/runs/$run
 	"${2:-hold_database}"
+	kill -CONT "$supervisor"
 	# Only now it can print the id, and asks the supervisor to look.
 	{ until read -r -n 1 -u 8 byte && [ "$byte" = 2 ]; do :; done; } 2>/dev/null
 	read -r -u 8 _
@@ -37,7 +41,6 @@ equal "by the worker that waited" "1 $worker" \
 	"$(sed -nE 's/.*"kind":"worker".*"pid":([0-9]+).*/1 \1/p' "$dir/attempts.log" | paste -sd' ')"
 
 starts orphaned
-supervisor=$(supervisor_pid)
 kill -KILL "$supervisor"
 check "without its supervisor the worker leaves" wait_until gone "$worker"
 wait "$client" 2>/dev/null
