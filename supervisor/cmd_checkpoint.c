@@ -297,7 +297,8 @@ open_artifacts(const struct source *s)
 {
 	const char *root = json_cstr_of(json_get(json_get(s->state, "config"), "artifact_root"));
 
-	return openat(s->fd, root != NULL ? root : RUN_ARTIFACTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return openat(s->fd, root != NULL ? root : RUN_ARTIFACTS,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 static int

@@ -122,8 +122,8 @@ bool resume_is_accepted(const struct resume_plan *p);
 void resume_plan_clear(struct resume_plan *p);
 
 /* Gathers facts: opens artifacts, reads response files, looks for marks in ops/. Blocks.
- * *root_problem is NULL or malloc'ed text. */
-int resume_facts(int run_fd, const struct json *state, struct json **out, char **root_problem,
+ * read_only: nothing will be written to the artifact root. *problem_of_root is NULL or malloc'ed text. */
+int resume_facts(int run_fd, const struct json *state, bool read_only, struct json **out, char **problem_of_root,
     struct err *e);
 
 /*

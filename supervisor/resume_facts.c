@@ -263,23 +263,48 @@ resume_artifact_root(const struct json *state, const char *run_path)
 	return buf_steal(&path);
 }
 
-/* Relative to the run directory, or absolute. -1 when it is not there, with the reason in *problem
- * unless none was recorded; e says when memory ran out. */
-static int
-open_root(int run_fd, const struct json *state, char **problem, struct err *e)
+/* Why it cannot be used; NULL: out of memory. errno is that of opening it where `unfit` is NULL. */
+static char *
+root_problem(int run_fd, const char *root, const struct err *unfit)
 {
-	const char *root = json_cstr_of(json_get(json_get(state, "config"), "artifact_root"));
-	int fd = openat(run_fd, root != NULL ? root : RUN_ARTIFACTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int opening = errno;
+	struct buf text = {0};
+	struct stat st;
+
+	buf_printf(&text, "the artifact root '%s' ", root);
+	if (unfit != NULL)
+		buf_printf(&text, "cannot be written to: %s", unfit->msg);
+	else if (fstatat(run_fd, root, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+		buf_puts(&text, "is a symbolic link");
+	else
+		buf_printf(&text, "cannot be opened: %s", strerror(opening));
+	return buf_steal(&text);
+}
+
+/* Relative to the run directory, or absolute; where it is written to it must be as the worker wants it. -1
+ * when it is not there, with the reason in *problem unless none was recorded; e says when memory ran out. */
+static int
+open_root(int run_fd, const struct json *state, bool read_only, char **problem, struct err *e)
+{
+	const char *recorded = json_cstr_of(json_get(json_get(state, "config"), "artifact_root"));
+	const char *root = recorded != NULL ? recorded : RUN_ARTIFACTS;
+	int fd = openat(run_fd, root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (read_only ? 0 : O_NOFOLLOW));
+	struct err why = {0};
 
 	*problem = NULL;
 	/* None was recorded and none is there: whether one is missed shows at each operation. */
-	if (fd < 0 && errno == ENOENT && root == NULL)
+	if (fd < 0 && errno == ENOENT && recorded == NULL)
 		return -1;
-	if (fd < 0 && asprintf(problem, "the artifact root '%s' cannot be opened: %s",
-			  root != NULL ? root : RUN_ARTIFACTS, strerror(errno)) < 0) {
-		*problem = NULL;
-		err_nomem(e);
+	if (fd < 0) {
+		*problem = root_problem(run_fd, root, NULL);
+	} else if (!read_only) {
+		fd_close(&fd);
+		fd = fs_open_private_dir(run_fd, root, &why);
+		if (fd < 0)
+			*problem = root_problem(run_fd, root, &why);
 	}
+	if (fd < 0 && *problem == NULL)
+		err_nomem(e);
 	return fd;
 }
 
@@ -332,7 +357,7 @@ look_at_added(struct gathering *g, const struct json *state, struct err *e)
 }
 
 int
-resume_facts(int run_fd, const struct json *state, struct json **out, char **root_problem,
+resume_facts(int run_fd, const struct json *state, bool read_only, struct json **out, char **problem_of_root,
     struct err *e)
 {
 	struct gathering g = {.run_fd = run_fd, .root_fd = -1, .all_ended = state != NULL,
@@ -342,7 +367,7 @@ resume_facts(int run_fd, const struct json *state, struct json **out, char **roo
 	int rc = 0;
 
 	if (state != NULL) {
-		g.root_fd = open_root(run_fd, state, &problem, &why);
+		g.root_fd = open_root(run_fd, state, read_only, &problem, &why);
 		if (why.code != ERR_NONE) {
 			rc = -1;
 			*e = why;
@@ -360,7 +385,7 @@ resume_facts(int run_fd, const struct json *state, struct json **out, char **roo
 	fd_close(&g.root_fd);
 	if (rc == 0) {
 		*out = g.facts;
-		*root_problem = problem;
+		*problem_of_root = problem;
 	} else {
 		json_unref(g.facts);
 		free(problem);

@@ -377,7 +377,7 @@ resuming_read(struct resuming *r, struct err *e)
 		if (r->document == NULL)
 			return err_nomem(e);
 	}
-	if (resume_facts(r->run_fd, r->state, &r->facts, &r->root_problem, e) != 0)
+	if (resume_facts(r->run_fd, r->state, r->fork, &r->facts, &r->root_problem, e) != 0)
 		return -1;
 	return resuming_survivors(r, e);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What a resume would stumble over later it finds before: an operation that is to be taken over and whose
-# output is not there has no outcome that could be known, and follows its own rule.
+# output is not there has no outcome that could be known, and follows its own rule; an artifact root that
+# cannot be written to.
 # shellcheck source=lib_resume.sh
 . "$(dirname "$0")/lib_resume.sh"
 
@@ -48,4 +49,33 @@ for spoil in "${spoils[@]}"; do
 	equal "an output ($spoil): and left theirs" "out out out" \
 		"$(for op in runs ended once; do "$FLOWSUP" logs "$new" $op 2>/dev/null; done | paste -sd' ')"
 done
+# ---- The artifact root is not what the new worker would write to ----
+
+cat >root.yaml <<-'END'
+	name: root
+	plan:
+	- {id: made, artifacts: [x], run: 'echo made >>count; echo x >"$FLOWSUP_ARTIFACTS/x"'}
+	- {id: bad, needs: [made], run: '[ -e good ]'}
+END
+rm -f count
+run=$("$FLOWSUP" start root.yaml --wait 2>"$T/err")
+root=$(dir_of "$run")/artifacts
+mv "$root" "$T/elsewhere"
+ln -s "$T/elsewhere" "$root"
+for root_is in "is a symbolic link" "cannot be written to: .*others may write there"; do
+	out=$(resume --retry-failed --dry-run 2>&1)
+	equal "an artifact root that $root_is: a resume would be refused" 4 $?
+	matches "an artifact root that $root_is: with the reason" "the artifact root 'artifacts' $root_is" "$out"
+	out=$(resume --retry-failed 2>&1)
+	equal "an artifact root that $root_is: it is refused" 4 $?
+	matches "an artifact root that $root_is: and the flag that lifts it" \
+		"the artifact root 'artifacts' $root_is.*--accept-missing-artifacts" "$out"
+	if [ -L "$root" ]; then
+		rm "$root" && mv "$T/elsewhere" "$root" && chmod g+w "$root"
+	fi
+done
+touch good
+new=$(resume --retry-failed --accept-missing-artifacts --wait 2>"$T/err")
+equal "with it the new run has a root of its own" "0 2 x" "$? $(times made) $(cat "$(dir_of "$new")/artifacts/made/x")"
+
 plan

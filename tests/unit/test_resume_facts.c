@@ -62,7 +62,7 @@ test_resume_facts__of_operations(void **state)
 	value = test_json(buf_text(&full));
 	buf_clear(&full);
 
-	assert_works(resume_facts(dir.fd, value, &facts, &problem, &e), e);
+	assert_works(resume_facts(dir.fd, value, false, &facts, &problem, &e), e);
 	assert_null(problem);
 	assert_null(json_get(facts, "good"));
 	assert_null(fact(facts, "plain", "artifacts"));
@@ -80,7 +80,7 @@ test_resume_facts__of_operations(void **state)
 	json_unref(facts);
 
 	assert_int_equal(renameat(dir.fd, "artifacts", dir.fd, "elsewhere"), 0);
-	assert_works(resume_facts(dir.fd, value, &facts, &problem, &e), e);
+	assert_works(resume_facts(dir.fd, value, false, &facts, &problem, &e), e);
 	assert_non_null(problem);
 	assert_non_null(fact(facts, "good", "artifacts"));
 	json_unref(facts);
@@ -119,7 +119,7 @@ test_resume_facts__marks_of_what_has_no_outcome(void **state)
 	test_file_write(dir.fd, "ops/b.1/started", "started\n");
 	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		value = test_json(states[i].state);
-		assert_works(resume_facts(dir.fd, json_type(value) == JSON_NULL ? NULL : value, &facts,
+		assert_works(resume_facts(dir.fd, json_type(value) == JSON_NULL ? NULL : value, false, &facts,
 				 &problem, &e), e);
 		if (json_is_true(fact(facts, "b", "started")) != states[i].looked)
 			fail_msg("%s", states[i].state);
