@@ -13,6 +13,7 @@
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
+#include "lacking.h"
 #include "mailbox.h"
 #include "policy.h"
 #include "resuming.h"
@@ -255,21 +256,38 @@ static int
 tell_lacking(const struct resuming *r, const struct json *names, struct err *e)
 {
 	struct json_iter it = json_iterate(names);
+	struct buf text = {0}, asked = {0}, flags = {0};
+	struct flow *flow = NULL;
 	const struct json *one;
-	struct buf text = {0}, flags = {0};
+	const char *name;
+	bool required;
 
+	if (json_length(names) > 0 && seek_flow(r->run_fd, &flow, e) != 0)
+		return seek_damaged(&r->t->session, e);
 	while (json_next(&it, NULL, &one)) {
-		buf_printf(&flags, " --without-env %s", json_text(one).data);
-		if (!resuming_goes_without(r->c, json_text(one).data))
-			buf_printf(&text, "%s%s", text.len > 0 ? ", " : "", json_text(one).data);
+		name = json_text(one).data;
+		required = lacking_is_required_in(flow, name);
+		if (required) {
+			lacking_command(name, &asked);
+			buf_puts(&asked, "; ");
+		} else {
+			buf_printf(&flags, " --without-env %s", name);
+		}
+		if (required || !resuming_goes_without(r->c, name))
+			buf_printf(&text, "%s%s%s", text.len > 0 ? ", " : "", name,
+			    required ? " (required)" : "");
 	}
 	if (text.len > 0) {
 		err_set(e, ERR_REFUSED, "run %s waits for values that are not set here: %s",
 		    r->t->session.run_id, buf_text(&text));
-		err_hint(e, "flowsup resume %s%s   # to go without", r->t->session.run_id,
-		    buf_text(&flags));
+		required = asked.len > 0;
+		buf_printf(&asked, "flowsup resume %s%s   # %s", r->t->session.run_id, buf_text(&flags),
+		    required ? "asks for what is required" : "to go without");
+		err_hint(e, "%s", buf_text(&asked));
 	}
+	flow_free(flow);
 	buf_clear(&text);
+	buf_clear(&asked);
 	buf_clear(&flags);
 	return e->code == ERR_NONE ? 0 : -1;
 }

@@ -604,7 +604,6 @@ examine_operations(struct examining *x)
 			row->turn = resume_open_turn(x->in->state, f->ops[i].id, row->entry);
 	}
 	check_providers(x);
-	resume_check_withheld(x);
 	if (resume_judge_added(x->in, x->plan, e) != 0)
 		x->failed = true;
 	check_entries_have_operations(x);
@@ -614,6 +613,7 @@ examine_operations(struct examining *x)
 	/* Predecessors first: what becomes of one decides what becomes of those behind it. */
 	for (i = 0; i < f->nops; i++)
 		decide_one(x, f->order[i]);
+	resume_check_variables(x);
 	for (i = 0; i < f->nops; i++)
 		x->plan->counts[x->plan->rows[i].action]++;
 }
@@ -648,6 +648,7 @@ resume_examine(const struct resume_input *in, struct resume_plan *out, struct er
 	if (rc == 0 && (x.failed || p.failures == NULL))
 		rc = err_nomem(e);
 	free(x.history);
+	lacking_clear(&x.lacking);
 	if (rc == 0)
 		*out = p;
 	else

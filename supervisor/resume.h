@@ -85,6 +85,7 @@ struct resume_input {
 				     * settings otherwise; else NULL */
 	char *const *recorded_environment, *const *current_environment; /* NULL-terminated */
 	const struct json *withheld; /* names that no file holds, or NULL */
+	const struct json *kept_out; /* they, and those to be left out */
 	char *const *held_environment; /* values that the supervisor has of them, or NULL */
 	bool values_come; /* from the supervisor: this environment needs none of them */
 	struct resume_flags flags;

@@ -8,7 +8,7 @@
 
 static const char said_lost[] = "the last attempt to go on in it found it lost";
 
-/* ---- Environment: check 10 ---- */
+/* ---- Environment: checks 10 and 12 ---- */
 
 static bool
 has_name(char *const *list, const char *name)
@@ -21,74 +21,97 @@ has_name(char *const *list, const char *name)
 	return false;
 }
 
+/* Its value is in no file, and nobody here has it. */
 static bool
-is_given(const struct flow_how *how, const char *name)
+lacks_withheld(const struct resume_input *in, const char *name)
 {
-	size_t i;
+	return !in->values_come && json_find(in->withheld, NULL, name) != NULL &&
+	    !has_name(in->current_environment, name) && !has_name(in->held_environment, name);
+}
 
-	for (i = 0; i < how->nenv; i++)
-		if (how->env[i].value != NULL && strcmp(how->env[i].name, name) == 0)
-			return true;
-	return false;
+static bool
+is_left_out(const struct resume_input *in, const char *name)
+{
+	return json_find(in->kept_out, NULL, name) != NULL && json_find(in->withheld, NULL, name) == NULL;
 }
 
 static void
-check_name(struct examining *x, size_t i, const char *name)
+require(struct examining *x, size_t i, const char *name)
 {
 	const struct resume_input *in = x->in;
-	struct buf text = {0};
+	bool withheld = json_find(in->withheld, NULL, name) != NULL;
 
 	if (has_name(in->recorded_environment, name) || json_find(x->plan->added, NULL, name) != NULL ||
-	    json_find(in->withheld, NULL, name) != NULL)
+	    (withheld && !lacks_withheld(in, name)))
 		return;
-	if (has_name(in->current_environment, name)) {
+	if (!withheld && !is_left_out(in, name) && has_name(in->current_environment, name)) {
 		x->plan->added = json_append(x->plan->added, json_cstr(name));
 		x->failed = x->failed || x->plan->added == NULL;
 		return;
 	}
-	buf_printf(&text, "it requires the variable %s, which is not set", name);
-	resume_refuse(x, i, 10, NULL, buf_text(&text));
-	buf_clear(&text);
+	if (lacking_add(&x->lacking, name, in->flow->ops[i].id, NULL) != 0)
+		x->failed = true;
+	if (x->plan->rows[i].action == RESUME_REFUSED)
+		return;
+	x->plan->rows[i].check = 10;
+	resume_decide(x, i, RESUME_REFUSED, "it requires the variable %s, which is not set", name);
 }
 
+/* What is refused for something else would run once that is lifted, and is asked about it at once. */
 void
 resume_check_environment(struct examining *x, size_t i)
 {
 	const struct flow_how *how = x->in->flow->ops[i].how;
+	enum resume_action action = x->plan->rows[i].action;
 	size_t n;
 
-	for (n = 0; n < how->nenv && x->plan->rows[i].action == RESUME_RUN; n++)
-		if (how->env[n].required && !is_given(how, how->env[n].name))
-			check_name(x, i, how->env[n].name);
+	for (n = 0; n < how->nenv && (action == RESUME_RUN || action == RESUME_REFUSED); n++)
+		if (lacking_is_required(how, n))
+			require(x, i, how->env[n].name);
 }
 
 static void
-name_last(struct examining *x, const struct json *name)
+fail_with(struct examining *x, int check, const char *flag, const char *member, const char *name,
+    const struct buf *text)
 {
-	size_t n = json_length(x->plan->failures);
+	size_t n;
 
-	if (n == 0)
-		return;
-	x->plan->failures = json_put(x->plan->failures, n - 1,
-	    json_set(json_ref(json_at(x->plan->failures, n - 1)), "name", json_ref(name)));
+	resume_fail(x->plan, check, NULL, flag, "%s", buf_text(text));
+	n = json_length(x->plan->failures);
+	if (n > 0)
+		x->plan->failures = json_put(x->plan->failures, n - 1,
+		    json_set(json_ref(json_at(x->plan->failures, n - 1)), member, json_cstr(name)));
 }
 
-/* Names without a value: check 12. */
+/* Each once: "variable" has to be set, "name" may be left out. */
 void
-resume_check_withheld(struct examining *x)
+resume_check_variables(struct examining *x)
 {
 	struct json_iter it = json_iterate(x->in->withheld);
 	const struct json *one;
+	struct buf text = {0};
+	const char *name;
+	size_t i;
 
-	while (!x->in->values_come && json_next(&it, NULL, &one))
-		if (json_cstr_of(one) != NULL &&
-		    !has_name(x->in->current_environment, json_cstr_of(one)) &&
-		    !has_name(x->in->held_environment, json_cstr_of(one))) {
-			resume_fail(x->plan, 12, NULL, "without-env",
-			    "the variable %s is not set, and its value was kept out of files",
-			    json_cstr_of(one));
-			name_last(x, one);
-		}
+	for (i = 0; i < x->lacking.count; i++) {
+		name = x->lacking.all[i].name;
+		buf_reset(&text);
+		lacking_text(&x->lacking.all[i], x->in->flow->nops, &text);
+		if (is_left_out(x->in, name))
+			buf_puts(&text, "; it cannot be left out");
+		else if (lacks_withheld(x->in, name))
+			buf_puts(&text, "; its value was kept out of files");
+		fail_with(x, 10, NULL, "variable", name, &text);
+	}
+	while (json_next(&it, NULL, &one)) {
+		name = json_cstr_of(one);
+		if (name == NULL || !lacks_withheld(x->in, name) || lacking_has(&x->lacking, name))
+			continue;
+		buf_reset(&text);
+		buf_printf(&text, "the variable %s is not set, and its value was kept out of files", name);
+		fail_with(x, 12, "without-env", "name", name, &text);
+	}
+	buf_clear(&text);
 }
 
 /* ---- Conversations: checks 6 and 11 ---- */

@@ -2,6 +2,7 @@
 #ifndef FLOWSUP_RESUME_PRIVATE_H
 #define FLOWSUP_RESUME_PRIVATE_H
 
+#include "lacking.h"
 #include "resume.h"
 
 /* Of an operation, from its lines in attempts.log. */
@@ -18,6 +19,7 @@ struct examining {
 	const struct json *entries; /* ops of the state */
 	const struct json *digested; /* the response that was looked at last, and its digest */
 	char digest[CKPT_DIGEST_TEXT];
+	struct lacking lacking; /* variables that what is to run requires */
 	bool failed;		    /* memory ran out */
 };
 
@@ -36,7 +38,8 @@ const struct json *resume_end_member(struct examining *x, size_t i, const char *
 /* ---- resume_conditions.c: what must hold beside the outcomes ---- */
 
 void resume_check_environment(struct examining *x, size_t i);
-void resume_check_withheld(struct examining *x);
+/* Once all was decided: checks 10 and 12. */
+void resume_check_variables(struct examining *x);
 void resume_check_conversation(struct examining *x, size_t i);
 void resume_check_turn(struct examining *x, size_t i);
 void resume_check_added(struct examining *x, size_t i);

@@ -410,6 +410,7 @@ resuming_examine(struct resuming *r, struct err *e)
 	    .recorded_environment = r->environment,
 	    .current_environment = environ,
 	    .withheld = r->asked,
+	    .kept_out = r->launch.withheld,
 	    .held_environment = r->held,
 	    .values_come = r->by_policy,
 	};

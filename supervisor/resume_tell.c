@@ -1,7 +1,9 @@
 /* resume: what is said before, instead of and about it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "flowsup/log.h"
+#include "lacking.h"
 #include "resuming.h"
 #include "view.h"
 
@@ -59,6 +61,18 @@ add_home(const struct resuming *r, struct buf *to)
 	}
 }
 
+/* A variable that has to be set is asked for first. */
+static void
+ask_for(const struct json *failure, struct buf *to)
+{
+	const char *variable = json_cstr_of(json_get(failure, "variable"));
+
+	if (variable == NULL || getenv(variable) != NULL)
+		return;
+	lacking_command(variable, to);
+	buf_puts(to, "; ");
+}
+
 static void
 base_command(const struct resuming *r, struct buf *to)
 {
@@ -100,8 +114,10 @@ add_given(const struct resuming *r, size_t lift, struct buf *to)
 	for (i = 0; i < LIFTS; i++)
 		if (i != lift && cli_flag(r->c, lifts[i].option))
 			buf_printf(to, " --%s", lifts[i].option);
+	/* What is required cannot be left out. */
 	for (i = 0; i < cli_count(r->c, WITHOUT); i++)
-		add_without(to, cli_nth(r->c, WITHOUT, i));
+		if (json_find(r->plan.failures, "variable", cli_nth(r->c, WITHOUT, i)) == NULL)
+			add_without(to, cli_nth(r->c, WITHOUT, i));
 }
 
 static bool
@@ -125,14 +141,16 @@ command_of(const struct resuming *r, const struct json *failure, int way, struct
 {
 	size_t lift = lift_of(failure);
 	const char *name = json_cstr_of(json_get(failure, "name"));
+	bool asks = json_get(failure, "variable") != NULL;
 
-	if (way > 1 || (lift == LIFTS ? name == NULL || way > 0 : way > 0 && lifts[lift].other == NULL))
+	if (way > 1 || (lift == LIFTS ? (name == NULL && !asks) || way > 0 : way > 0 && lifts[lift].other == NULL))
 		return false;
+	ask_for(failure, to);
 	base_command(r, to);
 	add_given(r, lift, to);
 	if (lift != LIFTS)
 		buf_printf(to, " --%s", way == 0 ? lifts[lift].option : lifts[lift].other);
-	else
+	else if (!asks)
 		add_without(to, name);
 	if (lift == LIFT_FAILED && way == 0 && asks_next_for_drop(r))
 		buf_printf(to, " --%s", lifts[LIFT_DROP].option);
@@ -146,7 +164,7 @@ all_can_be_lifted(const struct resuming *r)
 	const struct json *one;
 
 	while (json_next(&it, NULL, &one))
-		if (lift_of(one) == LIFTS && json_get(one, "name") == NULL)
+		if (lift_of(one) == LIFTS && json_get(one, "name") == NULL && json_get(one, "variable") == NULL)
 			return false;
 	return true;
 }
@@ -169,12 +187,15 @@ whole_command(const struct resuming *r, struct buf *to)
 	}
 	if (!all_can_be_lifted(r))
 		return;
+	while (json_next(&it, NULL, &one))
+		ask_for(one, to);
 	base_command(r, to);
 	add_given(r, LIFTS, to);
 	for (i = 0; i < LIFTS; i++)
 		if (!cli_flag(r->c, lifts[i].option) && (any_failure_has(r, lifts[i].flag) ||
 						   (i == LIFT_DROP && asks_next_for_drop(r))))
 			buf_printf(to, " --%s", lifts[i].option);
+	it = json_iterate(r->plan.failures);
 	while (json_next(&it, NULL, &one))
 		if (json_get(one, "name") != NULL)
 			add_without(to, json_cstr_of(json_get(one, "name")));

@@ -11,6 +11,7 @@
 #include "flowsup/log.h"
 #include "flowsup/proc.h"
 #include "flowsup/provider.h"
+#include "lacking.h"
 #include "policy.h"
 #include "problems.h"
 #include "roles.h"
@@ -393,7 +394,8 @@ value_for(const struct flow_how *how, const char *name)
 
 /* What is missing, and what all of it is to be told with. */
 struct missing {
-	size_t programs, variables;
+	size_t programs;
+	struct lacking variables;
 	struct err first; /* said at the end when it is the only one */
 	struct flow_diagnostics *d;
 };
@@ -420,21 +422,36 @@ static int
 check_variables(const struct flow_op *op, struct missing *m, struct err *e)
 {
 	const struct flow_how *how = op->how;
-	struct err why = {0};
 	size_t i;
 
-	for (i = 0; i < how->nenv; i++) {
-		if (!how->env[i].required || value_for(how, how->env[i].name) != NULL)
-			continue;
-		err_set(&why, ERR_ENVIRONMENT, "operation \"%s\" requires the variable %s, which is not set",
-		    op->id, how->env[i].name);
-		err_hint(&why, "read -r %s; export %s   # asks for its value", how->env[i].name,
-		    how->env[i].name);
-		if (note_missing(m, false, &why, e) != 0)
+	for (i = 0; i < how->nenv; i++)
+		if (how->env[i].required && value_for(how, how->env[i].name) == NULL &&
+		    lacking_add(&m->variables, how->env[i].name, op->id, e) != 0)
 			return -1;
-		m->variables++;
-	}
 	return 0;
+}
+
+static int
+note_variables(struct missing *m, size_t nops, struct err *e)
+{
+	struct buf text = {0}, command = {0};
+	struct err why = {0};
+	int rc = 0;
+	size_t i;
+
+	for (i = 0; i < m->variables.count && rc == 0; i++) {
+		buf_reset(&text);
+		buf_reset(&command);
+		lacking_text(&m->variables.all[i], nops, &text);
+		lacking_command(m->variables.all[i].name, &command);
+		err_set(&why, ERR_ENVIRONMENT, "%s", buf_text(&text));
+		buf_puts(&command, "   # asks for its value");
+		err_hint(&why, "%s", buf_text(&command));
+		rc = note_missing(m, false, &why, e);
+	}
+	buf_clear(&text);
+	buf_clear(&command);
+	return rc;
 }
 
 /* A name with a slash counts from the operation's directory, as execve(2) will see it. */
@@ -573,12 +590,13 @@ check_notify(const struct flow *f, struct missing *m, struct err *e)
 static int
 tell_missing(const struct missing *m, struct err *e)
 {
-	if (m->programs + m->variables == 0)
+	size_t all = m->programs + m->variables.count;
+
+	if (all == 0)
 		return 0;
-	if (m->programs + m->variables > 1)
-		return err_set(e, ERR_ENVIRONMENT, "%zu %s are missing; nothing was started",
-		    m->programs + m->variables,
-		    m->variables == 0	   ? "programs"
+	if (all > 1)
+		return err_set(e, ERR_ENVIRONMENT, "%zu %s are missing; nothing was started", all,
+		    m->variables.count == 0 ? "programs"
 			: m->programs == 0 ? "variables"
 					   : "programs and variables");
 	*e = m->first;
@@ -599,16 +617,21 @@ start_check_environment(const struct flow *f, struct flow_diagnostics *d, struct
 {
 	const struct flow_op *op, *before = NULL;
 	struct missing m = {.d = d};
+	int rc = 0;
 	size_t i;
 
-	for (i = 0; i < f->nops; i++) {
+	for (i = 0; i < f->nops && rc == 0; i++) {
 		op = &f->ops[i];
-		if (asks_the_same(before, op))
+		rc = check_variables(op, &m, e);
+		if (rc != 0 || asks_the_same(before, op))
 			continue;
-		if (check_variables(op, &m, e) != 0 || check_directory(op, &m, e) != 0 ||
-		    check_program(op, &m, e) != 0)
-			return -1;
+		rc = check_directory(op, &m, e) != 0 ? -1 : check_program(op, &m, e);
 		before = op;
 	}
-	return check_notify(f, &m, e) == 0 ? tell_missing(&m, e) : -1;
+	if (rc == 0 && note_variables(&m, f->nops, e) == 0 && check_notify(f, &m, e) == 0)
+		rc = tell_missing(&m, e);
+	else
+		rc = -1;
+	lacking_clear(&m.variables);
+	return rc;
 }

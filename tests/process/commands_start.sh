@@ -308,4 +308,15 @@ else
 	skip "script is not installed"
 fi
 
+
+# ---- A variable that many require is told of once ----
+printf 'env: {ONE_ID: {required: true}, TWO_ID: {required: true}}\nplan:\n' >"$T/many.yaml"
+for op in a b c d; do printf '  - {id: %s, run: "true"}\n' $op; done >>"$T/many.yaml"
+printf '  - {id: e, run: "true", env: {ONE_ID: x}}\n' >>"$T/many.yaml"
+out=$("$FLOWSUP" start "$T/many.yaml" 2>&1)
+equal "required variables that are not set" 78 $?
+equal "each is told of once" "2 2 variables are missing" \
+	"$(grep -c ' require the variable' <<<"$out") $(grep -oE '[0-9]+ variables are missing' <<<"$out")"
+matches "with those that require it" 'operations "a", "b", "c" and 1 more require the variable ONE_ID' "$out"
+matches "or all of them" 'all operations require the variable TWO_ID' "$out"
 plan

@@ -26,7 +26,7 @@ equal "the worker is not started with them" "" \
 
 # ---- A restart by policy has them ----
 rm "$T/seen"
-printf 'plan:\n  - {id: a, retry: {attempts: 9, on: [signal], backoff: 1ms}, run: %s}\n' \
+printf 'plan:\n  - {id: a, env: {OWN_TOKEN: {required: true}}, retry: {attempts: 9, on: [signal], backoff: 1ms}, run: %s}\n' \
 	"$(printf %s "$show" | sed "s/'/''/g; s/^/'/; s/\$/'/")" >"$T/again.yaml"
 # crash RUN: its worker is killed, and what it had started too, which is tried again then.
 crash() {
@@ -59,7 +59,11 @@ equal "and runs nothing" "" "$(cat "$T/seen" 2>/dev/null)"
 matches "waiting shows the command that supplies them" "environment.*flowsup resume $three" "$(clean "$FLOWSUP" waiting)"
 out=$(clean "$FLOWSUP" resume "$three" 2>&1)
 equal "which needs them" 4 $?
-matches "and names what is missing" "OWN_TOKEN|MY_KEY" "$out"
+matches "and names what is missing" "MY_KEY" "$out"
+out=$(clean "$FLOWSUP" resume "$three" --without-env OWN_TOKEN --without-env MY_KEY 2>&1)
+equal "what an operation requires is not left out" "4 waits for values that are not set here: OWN_TOKEN (required)" \
+	"$? $(grep -o 'waits for.*' <<<"$out")"
+matches "but asked for" "hint: read -r OWN_TOKEN; export OWN_TOKEN; flowsup resume $three --without-env MY_KEY" "$out"
 out=$("$FLOWSUP" resume "$three" --without-env NOPE 2>&1)
 equal "a name that it does not wait for is refused" 2 $?
 matches "with its words" "run $three has no withheld variable \"NOPE\"" "$out"
@@ -81,13 +85,22 @@ id=$("$FLOWSUP" start "$T/needs.yaml")
 touch "$T/well"
 out=$(clean "$FLOWSUP" resume "$id" --retry-failed 2>&1)
 equal "a resume without them is refused" 4 $?
-matches "it names each" "OWN_TOKEN is not set" "$out"
+matches "it names each" "MY_KEY is not set" "$out"
 matches "and the command that lifts it, with what was given" \
-	"OWN_TOKEN is not set.*lifted by: flowsup resume $id --retry-failed --without-env OWN_TOKEN" "$out"
-matches "all of them at once" "hint: flowsup resume $id --retry-failed.* --without-env OWN_TOKEN" "$out"
+	"MY_KEY is not set.*lifted by: flowsup resume $id --retry-failed --without-env MY_KEY" "$out"
+ask="read -r OWN_TOKEN; export OWN_TOKEN; flowsup resume $id --retry-failed"
+matches "what is required is asked for" "\"a\" requires the variable OWN_TOKEN, which is not set; .*lifted by: $ask" "$out"
+matches "all of them at once" "hint: $ask.* --without-env MY_KEY" "$out"
+if grep -q -- "--without-env OWN_TOKEN" <<<"$out"; then left=offered; else left=no; fi
+equal "and not left out" no "$left"
+out=$(clean "$FLOWSUP" resume "$id" --retry-failed --without-env OWN_TOKEN 2>&1)
+equal "to leave it out is refused" 4 $?
+matches "with the same command" "requires the variable OWN_TOKEN, .*it cannot be left out.*hint: $ask --without-env MY_KEY" \
+	"$(tr '\n' ' ' <<<"$out")"
 out=$(clean "$FLOWSUP" resume "$id" --retry-failed --dry-run 2>/dev/null)
 equal "a dry run too" 4 $?
-matches "its table has each" "- +refused +the variable OWN_TOKEN is not set, and its value was kept out of files" "$out"
+matches "its table has each" "- +refused +the variable MY_KEY is not set, and its value was kept out of files" "$out"
+matches "and what is required" "a +refused +it requires the variable OWN_TOKEN, which is not set" "$out"
 for command in resume "fork --from a"; do
 	# shellcheck disable=SC2086
 	out=$("$FLOWSUP" $command "$id" --retry-failed --without-env OWN_TOKEM 2>&1 >"$T/out")
