@@ -152,6 +152,47 @@ check_not_resumed(const struct resuming *r, struct err *e)
 	return err_hint(e, "flowsup resume %s", s.run_id);
 }
 
+/* A run's directory that was moved away is still that of the run: its row says what has become of it. */
+static int
+check_moved(struct resuming *r, const char *id, struct err *e)
+{
+	struct session s;
+	struct stat st;
+	int rc = 0;
+
+	if (id == NULL || !run_id_is_valid(id) ||
+	    fstatat(r->t->home.runs_fd, id, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	if (session_read(r->t->store, id, &s, e) != 0) {
+		if (e->code != ERR_NOTFOUND)
+			return -1;
+		err_clear(e);
+		return 0;
+	}
+	if (s.resumed_as_run[0] != '\0') {
+		err_set(e, ERR_REFUSED, "%s is that of run %s, which was already resumed, as run %s", r->label, id,
+		    s.resumed_as_run);
+		rc = err_hint(e, "flowsup resume %s", s.resumed_as_run);
+	}
+	strlcpy(r->moved_session, s.session_id, sizeof(r->moved_session));
+	strlcpy(r->moved_invocation, s.invocation_id, sizeof(r->moved_invocation));
+	session_clear(&s);
+	return rc;
+}
+
+static int
+find_moved(struct resuming *r, struct err *e)
+{
+	struct launch_read l;
+	int rc;
+
+	if (!r->has_home || r->t->store == NULL || launch_read(r->run_fd, &l, NULL) != 0)
+		return 0;
+	rc = check_moved(r, json_cstr_of(json_get(l.object, "run_id")), e);
+	launch_read_clear(&l);
+	return rc;
+}
+
 /* The directory's own lock orders resumes here; it is gone with the process and leaves no trace. */
 static int
 lock(struct resuming *r, struct err *e)
@@ -240,7 +281,7 @@ resuming_elsewhere(struct resuming *r, const char *path, char run_id[RUN_ID_TEXT
 		free(home);
 		return rc;
 	}
-	if (lock(r, e) != 0 || check_not_resumed(r, e) != 0)
+	if (lock(r, e) != 0 || check_not_resumed(r, e) != 0 || find_moved(r, e) != 0)
 		return -1;
 	rc = is_at_rest(r, e);
 	return rc != 0 ? rc : 1;

@@ -274,6 +274,8 @@ prepare(const struct resuming *r, struct making *m, struct err *e)
 		return -1;
 	if (r->is_run && !r->fork)
 		strlcpy(m->invocation_id, r->t->session.invocation_id, sizeof(m->invocation_id));
+	else if (r->moved_session[0] != '\0')
+		strlcpy(m->invocation_id, r->moved_invocation, sizeof(m->invocation_id));
 	else if (invocation_id_make(m->invocation_id, e) != 0)
 		return -1;
 	if (!r->has_launch) {
@@ -377,7 +379,8 @@ insert_row(const struct resuming *r, const struct making *m, struct err *e)
 	    .invocation_id = m->invocation_id,
 	    .kind = r->is_run ? r->t->session.kind : "flow",
 	    .name = r->is_run ? r->t->session.name : flow_name(r),
-	    .resumed_from = r->is_run && !r->fork ? r->t->session.session_id : NULL,
+	    .resumed_from = r->is_run && !r->fork ? r->t->session.session_id
+		: r->moved_session[0] != '\0' ? r->moved_session : NULL,
 	    .queue = r->fork && r->t->session.queue[0] != '\0' ? r->t->session.queue : NULL,
 	    .unique_key = r->fork && r->t->session.unique_key[0] != '\0' ? r->t->session.unique_key
 									   : NULL,

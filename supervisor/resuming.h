@@ -24,6 +24,8 @@ struct resuming {
 	struct target *t;
 	bool has_home; /* t is open */
 	bool is_run;   /* t->session is the run; else a directory elsewhere, without a row */
+	/* of a directory: the run of this home that it was moved away from, or "" */
+	char moved_session[UUID_TEXT], moved_invocation[INVOCATION_ID_TEXT];
 	char *name;    /* what commands call it: the run's id, or the directory's path */
 	char *label;   /* for messages: "run ID", or the path in quotes */
 	int run_fd, lock_fd;

@@ -78,4 +78,24 @@ touch good
 new=$(resume --retry-failed --accept-missing-artifacts --wait 2>"$T/err")
 equal "with it the new run has a root of its own" "0 2 x" "$? $(times made) $(cat "$(dir_of "$new")/artifacts/made/x")"
 
+# ---- A directory that was moved away, and back ----
+
+rm -f count good
+run=$("$FLOWSUP" start root.yaml --wait 2>"$T/err")
+mv "$(dir_of "$run")" "$T/moved"
+touch good
+new=$("$FLOWSUP" resume "$T/moved" --retry-failed --wait 2>"$T/err")
+equal "a directory that was moved away goes on" 0 $?
+mv "$T/moved" "$(dir_of "$run")"
+equal "the row of its run knows as what" "$new" "$(json "$("$FLOWSUP" show "$run" --json)" resumed_as)"
+out=$(resume --retry-failed 2>&1)
+equal "back in its place it is not resumed a second time" 4 $?
+matches "and it is said what it became" "run $run was already resumed, as run $new" "$out"
+mv "$(dir_of "$run")" "$T/other"
+out=$("$FLOWSUP" resume "$T/other" --retry-failed 2>&1)
+equal "nor from a third place" 4 $?
+matches "by the same words" "run $run, which was already resumed, as run $new" "$out"
+equal "what it replayed is found" x "$(cat "$T/other/artifacts/made/x")"
+equal "nothing ran twice" 1 "$(times made)"
+
 plan
