@@ -307,10 +307,17 @@ needs_rerun(const struct examining *x, size_t i)
 	return SIZE_MAX;
 }
 
+bool
+resume_was_denied(const struct flow_op *op, const struct json *entry)
+{
+	return op->how->gate_approve && slice_is(json_text(json_get(json_get(entry, "error"), "class")), "denied");
+}
+
 static void
 decide_failed(struct examining *x, size_t i)
 {
 	const char *policy = failed_policy(x);
+	bool denied = resume_was_denied(&x->in->flow->ops[i], x->plan->rows[i].entry);
 	const char *message = json_cstr_of(json_get(json_get(x->plan->rows[i].entry, "error"), "message"));
 
 	if (x->in->flags.retry_failed || x->in->flags.keep_failed)
@@ -319,7 +326,8 @@ decide_failed(struct examining *x, size_t i)
 		return;
 	if (strcmp(policy, "retry") == 0) {
 		x->plan->rows[i].rerun = true;
-		resume_decide(x, i, RESUME_RUN, "failed (%s), runs again", message ? message : "no reason");
+		resume_decide(x, i, RESUME_RUN, "failed (%s), %s", message ? message : "no reason",
+		    denied ? "asks for approval again" : "runs again");
 	} else if (strcmp(policy, "keep") != 0 && needs_rerun(x, i) != SIZE_MAX) {
 		/* It failed at what is not to be any more; rerun_behind() looks whether it may. */
 		resume_decide(x, i, RESUME_RUN, "failed (%s)", message ? message : "no reason");
@@ -327,7 +335,7 @@ decide_failed(struct examining *x, size_t i)
 		struct buf text = {0};
 
 		buf_printf(&text, "it failed: %s", message ? message : "no reason");
-		resume_refuse(x, i, 3, "retry-failed|keep-failed", buf_text(&text));
+		resume_refuse(x, i, 3, denied ? RESUME_LIFTS_DENIED : RESUME_LIFTS_FAILED, buf_text(&text));
 		buf_clear(&text);
 	} else if (check_response(x, i)) {
 		resume_decide(x, i, RESUME_KEEP_FAILED, "failed (%s)", message ? message : "no reason");

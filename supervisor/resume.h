@@ -32,6 +32,10 @@
 	X(drop_respawned, "drop-respawned",                                                      \
 	    "leave out what was added by what runs again", true)
 
+/* A failure may be kept, or run again; a verdict is kept rather than asked for again. */
+#define RESUME_LIFTS_FAILED "retry-failed|keep-failed"
+#define RESUME_LIFTS_DENIED "keep-failed|retry-failed"
+
 struct resume_flags {
 #define X(member, option, help, seldom) bool member;
 	RESUME_FLAG_TABLE(X)
@@ -162,6 +166,8 @@ struct json *resume_attempts(const struct resume_input *in, const struct resume_
 /* The turn of an agent's operation that was to take messages and did not end well; 0: none. The
  * outcome of the turns before it is recorded as entry, and stays. */
 int64_t resume_open_turn(const struct json *state, const char *op, const struct json *entry);
+/* Whether a person said no at its gate: it failed by that, and by nothing that it did. */
+bool resume_was_denied(const struct flow_op *op, const struct json *entry);
 /* Its entry, as it was before that turn. */
 struct json *resume_turn_entry(const struct json *entry);
 

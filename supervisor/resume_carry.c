@@ -221,6 +221,27 @@ taken_over(const struct resume_input *in, const struct resume_plan *p)
 	return taken;
 }
 
+/* A verdict that an operation failed by does not count for the next try, which asks anew. */
+static struct json *
+without_denials(const struct resume_input *in, const struct resume_plan *p, struct json *s)
+{
+	const struct json *context = json_get(s, "flow_context");
+	struct json *approvals = NULL;
+	const struct flow_op *op;
+	size_t i;
+
+	for (i = 0; i < p->nrows; i++) {
+		op = &in->flow->ops[i];
+		if (p->rows[i].action != RESUME_RUN || !resume_was_denied(op, p->rows[i].entry))
+			continue;
+		if (approvals == NULL)
+			approvals = json_ref(json_get(context, "approvals"));
+		approvals = json_remove(approvals, slice_of(op->id));
+	}
+	return approvals == NULL ? s
+				 : json_set(s, "flow_context", json_set(json_ref(context), "approvals", approvals));
+}
+
 struct json *
 resume_carry(const struct resume_input *in, const struct resume_plan *p, const char *old_run,
     const char *old_path, const char *artifact_root, struct err *e)
@@ -242,6 +263,7 @@ resume_carry(const struct resume_input *in, const struct resume_plan *p, const c
 	s = json_set(json_set(json_ref(in->state), "plan", plan), "config", config);
 	s = json_set(s, "ops", carried_ops(in, p, old_path));
 	s = json_set(s, "spawned", resume_carried_added(in, p, old_path));
+	s = without_denials(in, p, s);
 	if (p->counts[RESUME_TAKE_OVER] > 0)
 		s = json_set(s, RUN_TAKEN_OVER, taken_over(in, p));
 	if (s == NULL)

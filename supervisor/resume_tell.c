@@ -23,19 +23,20 @@ resuming_tell_report(const struct resuming *r)
 
 /* ---- The commands that would lift refusals ---- */
 
-enum { LIFT_FAILED, LIFT_IN_FLIGHT, LIFT_ARTIFACTS, LIFT_CONTEXT, LIFT_DROP, LIFTS };
+enum { LIFT_FAILED, LIFT_DENIED, LIFT_IN_FLIGHT, LIFT_ARTIFACTS, LIFT_CONTEXT, LIFT_DROP, LIFTS };
 static const struct {
 	const char *flag; /* as failures name it */
 	const char *option, *other; /* one or the other */
 } lifts[] = {
-    [LIFT_FAILED] = {"retry-failed|keep-failed", "retry-failed", "keep-failed"},
+    [LIFT_FAILED] = {RESUME_LIFTS_FAILED, "retry-failed", "keep-failed"},
+    [LIFT_DENIED] = {RESUME_LIFTS_DENIED, "keep-failed", "retry-failed"},
     [LIFT_IN_FLIGHT] = {"rerun-in-flight", "rerun-in-flight", NULL},
     [LIFT_ARTIFACTS] = {"accept-missing-artifacts", "accept-missing-artifacts", NULL},
     [LIFT_CONTEXT] = {"allow-degraded-context", "allow-degraded-context", NULL},
     [LIFT_DROP] = {"drop-respawned", "drop-respawned", NULL},
 };
 /* Flags that no refusal asks for, and that are given again all the same. */
-static const char *const kept_words[] = {"keep-failed", "rerun-changed", "take-over"};
+static const char *const kept_words[] = {"rerun-changed", "take-over"};
 enum { KEPT_WORDS = sizeof(kept_words) / sizeof(kept_words[0]) };
 
 #define WITHOUT "without-env" /* is given with a name */
@@ -101,6 +102,13 @@ add_without(struct buf *to, const char *name)
 	text_shell_word(to, name);
 }
 
+/* What becomes of failures: one option for all of them. */
+static bool
+says_failed(size_t lift)
+{
+	return lift == LIFT_FAILED || lift == LIFT_DENIED;
+}
+
 /* What was given already must be given again; but for what the lift to come says in one way or the other. */
 static void
 add_given(const struct resuming *r, size_t lift, struct buf *to)
@@ -108,11 +116,10 @@ add_given(const struct resuming *r, size_t lift, struct buf *to)
 	size_t i;
 
 	for (i = 0; i < KEPT_WORDS; i++)
-		if (is_given(r, kept_words[i]) && (lift == LIFTS || lifts[lift].other == NULL ||
-						      strcmp(lifts[lift].other, kept_words[i]) != 0))
+		if (is_given(r, kept_words[i]))
 			buf_printf(to, " --%s", kept_words[i]);
 	for (i = 0; i < LIFTS; i++)
-		if (i != lift && cli_flag(r->c, lifts[i].option))
+		if (!(says_failed(i) && says_failed(lift)) && i != lift && cli_flag(r->c, lifts[i].option))
 			buf_printf(to, " --%s", lifts[i].option);
 	/* What is required cannot be left out. */
 	for (i = 0; i < cli_count(r->c, WITHOUT); i++)
@@ -126,12 +133,11 @@ any_failure_has(const struct resuming *r, const char *flag)
 	return json_find(r->plan.failures, "flag", flag) != NULL;
 }
 
-/* What would be refused next: what failed had added something that has an outcome. */
+/* What would be refused next where failures run again: what failed had added something that has an outcome. */
 static bool
 asks_next_for_drop(const struct resuming *r)
 {
-	return !r->fork && r->is_run && any_failure_has(r, lifts[LIFT_FAILED].flag) &&
-	    !cli_flag(r->c, lifts[LIFT_DROP].option) &&
+	return !r->fork && r->is_run && !cli_flag(r->c, lifts[LIFT_DROP].option) &&
 	    json_is_true(json_get(r->t->session.metadata, META_LOSES_ADDED));
 }
 
@@ -152,7 +158,7 @@ command_of(const struct resuming *r, const struct json *failure, int way, struct
 		buf_printf(to, " --%s", way == 0 ? lifts[lift].option : lifts[lift].other);
 	else if (!asks)
 		add_without(to, name);
-	if (lift == LIFT_FAILED && way == 0 && asks_next_for_drop(r))
+	if (((lift == LIFT_FAILED && way == 0) || (lift == LIFT_DENIED && way == 1)) && asks_next_for_drop(r))
 		buf_printf(to, " --%s", lifts[LIFT_DROP].option);
 	return true;
 }
@@ -192,8 +198,9 @@ whole_command(const struct resuming *r, struct buf *to)
 	base_command(r, to);
 	add_given(r, LIFTS, to);
 	for (i = 0; i < LIFTS; i++)
-		if (!cli_flag(r->c, lifts[i].option) && (any_failure_has(r, lifts[i].flag) ||
-						   (i == LIFT_DROP && asks_next_for_drop(r))))
+		if (!cli_flag(r->c, lifts[i].option) && !(i == LIFT_DENIED && any_failure_has(r, lifts[LIFT_FAILED].flag)) &&
+		    (any_failure_has(r, lifts[i].flag) ||
+						   (i == LIFT_DROP && any_failure_has(r, lifts[LIFT_FAILED].flag) && asks_next_for_drop(r))))
 			buf_printf(to, " --%s", lifts[i].option);
 	it = json_iterate(r->plan.failures);
 	while (json_next(&it, NULL, &one))

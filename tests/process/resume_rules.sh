@@ -207,4 +207,25 @@ touch go
 equal "once it has ended the run goes on, with the end that its operation had" 1 $?
 matches "which is known" '"signal":"SIGKILL"' "$("$FLOWSUP" show "$(cat "$T/id")" --json)"
 
+
+# ---- What was denied ----
+
+rm -f count
+printf '{"name": "gate", "plan": [{"id": "g", "gate": "approve", "run": "echo g >>count"},
+ {"id": "no", "needs": [{"op": "g", "on": "failure"}], "run": "echo no >>count"}]}' >gate.json
+asks() { "$FLOWSUP" waiting --json | grep -q "\"command\":\"flowsup approve $1 g\""; }
+run=$("$FLOWSUP" start gate.json)
+wait_until asks "$run"
+"$FLOWSUP" deny "$run" g 2>/dev/null
+"$FLOWSUP" wait "$run" 2>/dev/null
+"$FLOWSUP" resume "$run" 2>"$T/err"
+matches "the verdict is kept rather than asked for again" "hint: flowsup resume $run --keep-failed" "$(grep ^hint "$T/err")"
+matches "but may be" "or lifted by: flowsup resume $run --retry-failed" "$(cat "$T/err")"
+matches "then it asks again, the dry run says" "g +will run +failed \(denied.*\), asks for approval again" \
+	"$("$FLOWSUP" resume "$run" --retry-failed --dry-run)"
+new=$("$FLOWSUP" resume "$run" --retry-failed 2>/dev/null)
+check "and it does" wait_until asks "$new"
+"$FLOWSUP" approve "$new" g 2>/dev/null
+"$FLOWSUP" wait "$new" 2>/dev/null
+equal "so it runs, and what its failure asks for does not again" "0 1 1" "$? $(times g) $(times no)"
 plan
