@@ -538,6 +538,10 @@ skip_behind(struct examining *x, size_t i)
 
 	if (x->plan->rows[i].action != RESUME_RUN)
 		return;
+	if (op->never) {
+		resume_decide(x, i, RESUME_SKIP, "a condition of its edges is not met");
+		return;
+	}
 	for (n = 0; n < op->nneeds; n++) {
 		const struct flow_edge *edge = &op->needs[n];
 		enum resume_action before = x->plan->rows[edge->op].action;
@@ -545,7 +549,7 @@ skip_behind(struct examining *x, size_t i)
 
 		if (before == RESUME_RUN || before == RESUME_TAKE_OVER || before == RESUME_REFUSED)
 			continue;
-		if (flow_edge_holds(edge, outcome_of(before),
+		if (flow_need_holds(x->in->flow, edge, outcome_of(before),
 		        json_get(x->plan->rows[edge->op].entry, "response"), &holds, &e) != 0)
 			x->failed = true;
 		if (holds)

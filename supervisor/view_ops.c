@@ -125,7 +125,8 @@ view_is_settled(enum op_state s)
 /* Whether a settled predecessor means that the edge never opens, as the worker judges it; by its
  * condition only where its label fits. A response that is not saved yet is not known here. */
 static bool
-is_blocked(const struct flow_edge *edge, const struct op_view *from, bool *by_condition)
+is_blocked(const struct flow *f, const struct flow_edge *edge, const struct op_view *from,
+    bool *by_condition)
 {
 	enum flow_outcome outcome = from->state == OP_COMPLETED ? FLOW_COMPLETED
 	    : from->state == OP_FAILED				? FLOW_FAILED
@@ -139,7 +140,7 @@ is_blocked(const struct flow_edge *edge, const struct op_view *from, bool *by_co
 		return true;
 	if (from->entry == NULL && from->state != OP_SKIPPED)
 		return false;
-	return flow_edge_holds(edge, outcome, json_get(from->entry, "response"), &holds, NULL) == 0 && !holds;
+	return flow_need_holds(f, edge, outcome, json_get(from->entry, "response"), &holds, NULL) == 0 && !holds;
 }
 
 static bool
@@ -168,8 +169,12 @@ state_of_unstarted(const struct run_files *f, const struct session *s, size_t op
 	bool by_condition;
 	size_t i;
 
+	if (o->never) {
+		ops[op].blocker = op;
+		return OP_SKIPPED;
+	}
 	for (i = 0; i < o->nneeds; i++) {
-		if (!is_blocked(&o->needs[i], &ops[o->needs[i].op], &by_condition))
+		if (!is_blocked(f->flow, &o->needs[i], &ops[o->needs[i].op], &by_condition))
 			continue;
 		ops[op].blocker = by_condition ? op : o->needs[i].op;
 		return OP_SKIPPED;

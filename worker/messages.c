@@ -56,7 +56,7 @@ is_doomed(const struct worker *w, const bool *doomed, uint32_t i)
 	};
 	const struct flow_op *def = &w->flow->ops[i];
 	const struct op *from;
-	bool holds = true;
+	bool holds = !def->never;
 	uint32_t n;
 
 	for (n = 0; n < def->nneeds && holds; n++) {
@@ -65,7 +65,7 @@ is_doomed(const struct worker *w, const bool *doomed, uint32_t i)
 			holds = def->needs[n].on == FLOW_ON_ALWAYS &&
 			    def->needs[n].when == FLOW_WHEN_ALWAYS;
 		else if (op_is_settled(from) &&
-		    flow_edge_holds(&def->needs[n], outcomes[from->state], from->response, &holds,
+		    flow_need_holds(w->flow, &def->needs[n], outcomes[from->state], from->response, &holds,
 			NULL) != 0)
 			holds = true; /* its own start will say what is wrong */
 	}

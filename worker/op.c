@@ -181,6 +181,11 @@ op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_s
 	bool holds;
 	uint32_t n;
 
+	if (def->never) {
+		*cause = i;
+		*out = OP_SKIPPED;
+		return 0;
+	}
 	for (n = 0; n < def->nneeds; n++) {
 		edge = &def->needs[n];
 		from = &ops[edge->op];
@@ -188,7 +193,7 @@ op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_s
 			return err_set(e, ERR_LIMIT,
 			    "its condition looks into the response of %s, which is too large to be "
 			    "kept in the checkpoint", f->ops[edge->op].id);
-		if (flow_edge_holds(edge, outcome_of(from), from->response, &holds, e) != 0)
+		if (flow_need_holds(f, edge, outcome_of(from), from->response, &holds, e) != 0)
 			return -1;
 		if (!holds) {
 			*cause = flow_edge_fits(edge, outcome_of(from)) ? i

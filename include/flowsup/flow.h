@@ -102,6 +102,7 @@ struct flow_op {
 	const uint32_t *successors; /* indices of operations that need this one, ascending */
 	uint32_t nneeds, nsuccessors;
 	enum flow_kind kind;
+	bool never; /* it needs of an empty foreach what an empty one does not give: it is skipped */
 	struct json_where where; /* of the id in the document */
 };
 
@@ -246,6 +247,10 @@ bool flow_edge_fits(const struct flow_edge *edge, enum flow_outcome outcome);
  * with ERR_NOMEM.
  */
 int flow_edge_holds(const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *response, bool *holds, struct err *e);
+/* The same for one of f's edges: how many items a foreach had, which is recorded as its response, is
+ * no answer. */
+int flow_need_holds(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, bool *holds, struct err *e);
 #define FLOW_MAX_MATCH ((size_t)64 << 10)
 

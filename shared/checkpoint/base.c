@@ -68,6 +68,7 @@ static const struct field plan_fields[] = {
 	{"limits", T_ANY, false},
 	{"foreach", T_ANY, false},
 	{"item", T_ANY, false},
+	{"never", T_ANY, false},
 	{"task", T_ANY, false},
 	{"inputs", T_ANY, false},
 	{"exit_criteria", T_ANY, false},

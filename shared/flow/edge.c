@@ -80,3 +80,12 @@ flow_edge_holds(const struct flow_edge *edge, enum flow_outcome outcome,
 	*holds = found != NULL && json_equal(found, edge->value);
 	return 0;
 }
+
+int
+flow_need_holds(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *response, bool *holds, struct err *e)
+{
+	if (f->ops[edge->op].how->foreach_pointer != NULL)
+		response = NULL;
+	return flow_edge_holds(edge, outcome, response, holds, e);
+}

@@ -7,6 +7,7 @@
 struct edges {
 	struct flow_edge *list;
 	size_t count, cap;
+	bool never; /* one of them cannot hold, and leads to no operation */
 };
 
 /* ---- Conditions ---- */
@@ -81,6 +82,7 @@ read_need(struct reader *r, struct edges *e, const struct draft *d, const struct
 	struct need_fields f = {0};
 	struct flow_edge edge = {0};
 	const struct name *name;
+	bool holds;
 
 	if (json_type(v) == JSON_OBJECT)
 		read_object(r, OBJECT_NEED, v, &f);
@@ -97,6 +99,10 @@ read_need(struct reader *r, struct edges *e, const struct draft *d, const struct
 		dangling(r, v, "needs", f.op);
 	else
 		add_range(r, e, d, name, v, &edge);
+	/* Without an item it has completed, and nothing was answered. */
+	if (name != NULL && r->drafts[name->draft].each && name->count == 0 && !r->failed &&
+	    flow_edge_holds(&edge, FLOW_COMPLETED, NULL, &holds, NULL) == 0)
+		e->never |= !holds;
 }
 
 static void
@@ -184,6 +190,7 @@ read_needs(struct reader *r, struct draft *d)
 	for (i = 0; i < d->count; i++) {
 		r->own->ops[d->first + i].needs = kept;
 		r->own->ops[d->first + i].nneeds = (uint32_t)e.count;
+		r->own->ops[d->first + i].never |= e.never;
 	}
 	free(e.list);
 }

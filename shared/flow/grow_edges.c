@@ -203,6 +203,17 @@ growth_add_edges(struct flow_owned *own, uint32_t i, const struct flow_grown *g)
 	return 0;
 }
 
+static bool
+has_items(const struct flow *f, uint32_t i)
+{
+	uint32_t n;
+
+	for (n = 0; n < f->ops[i].nsuccessors; n++)
+		if (is_item_of(f, f->ops[i].successors[n], i))
+			return true;
+	return false;
+}
+
 int
 flow_expanded(struct flow *f, uint32_t i, struct err *e)
 {
@@ -210,6 +221,9 @@ flow_expanded(struct flow *f, uint32_t i, struct err *e)
 	struct flow_edge *edge;
 	uint32_t n, s;
 
+	/* Without an item there is nobody else to ask what an edge wants to know. */
+	if (!has_items(f, i))
+		return 0;
 	for (n = 0; n < f->ops[i].nsuccessors; n++) {
 		s = f->ops[i].successors[n];
 		if (is_item_of(f, s, i))

@@ -97,6 +97,7 @@ static const struct key operation_keys[] = {
 	0, NULL},
     SHARED_KEYS(AT(op_fields, how)),
     {"item", read_json, AT(op_fields, item), "the item of a foreach", KEY_OWN, 0, 0, NULL},
+    {"never", read_bool, AT(op_fields, never), truth, KEY_OWN, 0, 0, NULL},
     {"agent_id", read_id, AT(op_fields, agent_id), id, KEY_STATE, 0, 0, NULL},
     {"dep_indices", read_json_array, AT(op_fields, dep_indices), "a list of integers", KEY_STATE, 0,
 	0, NULL},

@@ -171,6 +171,7 @@ struct op_fields {
 	const struct json *needs, *dep_indices, *env, *artifacts, *foreach, *item;
 	const struct json *node_id, *task, *depends_on, *ignored;
 	const char *agent_id;
+	bool never;
 	struct flow_how how;
 };
 struct need_fields {

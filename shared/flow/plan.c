@@ -285,6 +285,7 @@ read_operation(struct reader *r, const struct json *object, struct draft *d)
 	d->needs = f.needs != NULL || f.dep_indices != NULL ? f.needs : f.depends_on;
 	d->dep_indices = f.dep_indices;
 	op.where = d->where;
+	op.never = f.never;
 	if (!r->failed) {
 		keep_how(r, &f.how, &op);
 		op.id = d->id;

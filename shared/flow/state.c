@@ -11,7 +11,7 @@ static bool
 is_rewritten(struct slice name)
 {
 	static const char *const names[] = {"id", "agent_id", "node_id", "dep_indices", "needs",
-	    "artifacts", "foreach", "item", "depends_on"};
+	    "artifacts", "foreach", "item", "depends_on", "never"};
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -96,6 +96,8 @@ common_entry(const struct flow *f, size_t i)
 	while (json_next(&it, &name, &v))
 		if (!is_rewritten(name))
 			o = json_setn(o, name, json_ref(v));
+	if (op->never)
+		o = json_set(o, "never", json_bool(true));
 	if (op->how->foreach_pointer != NULL)
 		o = json_set(o, "foreach", json_ref(op->how->foreach_pointer));
 	if (op->how->artifacts != NULL && op->how->artifacts[0] != NULL)

@@ -43,6 +43,30 @@ plan:
   - {id: all, needs: [each], run: echo none}
 Y
 equal "an empty list is no hindrance" "completed none" "$(run_status "$RUN") $(output all)"
+# Neither list has items; one is known at once, the other only later.
+run_flow <<'Y'
+plan:
+  - {id: list, response: json, run: 'echo "[]"'}
+  - {id: dynamic, needs: [list], foreach: "", run: 'true'}
+  - {id: fixed, foreach: [], run: 'true'}
+  - {id: after, needs: [dynamic, fixed, {op: list, on: always}], run: 'true'}
+  - {id: any, needs: [{op: dynamic, on: always}, {op: fixed, on: always}], run: 'true'}
+  - {id: none, needs: [{op: dynamic, when: {pointer: "", exists: false}}, {op: fixed, when: {pointer: /x, exists: false}}], run: 'true'}
+  - {id: repair, needs: [{op: dynamic, on: failure}], run: 'echo alarm'}
+  - {id: repair2, needs: [{op: fixed, on: failure}], run: 'echo alarm'}
+  - {id: repair3, needs: [list, {op: fixed, on: failure}], run: 'echo alarm'}
+  - {id: told, needs: [{op: dynamic, when: {pointer: "", exists: true}}], run: 'echo alarm'}
+  - {id: told2, needs: [{op: fixed, when: {pointer: /ok, equals: true}}], run: 'echo alarm'}
+  - {id: kept, needs: [told2], run: 'false'}
+  - {id: last, run: 'test -e "$T/again"'}
+Y
+states() { shown '" ".join(op[i]["state"] for i in ("after", "any", "none", "repair", "repair2", "repair3", "told", "told2", "kept"))'; }
+empty="completed completed completed skipped skipped skipped skipped skipped skipped"
+equal "it has completed, has not failed and has answered nothing" "$empty" "$(states)"
+touch "$T/again"
+RUN=$("$FLOWSUP" resume "$RUN" --retry-failed)
+wait_until ended
+equal "also after a resume" "completed $empty" "$(run_status "$RUN") $(states)"
 run_flow <<'Y'
 max_ops: 5
 plan:
