@@ -108,6 +108,9 @@ struct json *json_erase(struct json *array, size_t index);
 /* Deep equality; 1, 1.0 and true are three different values; member order does not count. Stops
  * where both sides are the same node. */
 bool json_equal(const struct json *a, const struct json *b);
+/* The same, but numbers are equal by their exact value, everywhere: 1 and 1.0, 0 and -0.0. What
+ * people compare by. */
+bool json_same(const struct json *a, const struct json *b);
 
 /* ---- Reading ---- */
 

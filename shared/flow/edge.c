@@ -77,7 +77,7 @@ flow_edge_holds(const struct flow_edge *edge, enum flow_outcome outcome,
 	}
 	if (found != NULL && edge->when == FLOW_WHEN_MATCHES)
 		return matches(found, json_cstr_of(edge->value), holds, e);
-	*holds = found != NULL && json_equal(found, edge->value);
+	*holds = found != NULL && json_same(found, edge->value);
 	return 0;
 }
 

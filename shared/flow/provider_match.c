@@ -37,7 +37,7 @@ is_one_of(const struct json *list, const struct json *v)
 	const struct json *item;
 
 	while (json_next(&it, NULL, &item))
-		if (json_equal(item, v))
+		if (json_same(item, v))
 			return true;
 	return false;
 }
@@ -49,11 +49,11 @@ test_holds(const struct test *t, const struct json *record)
 
 	switch (t->kind) {
 	case TEST_EQUALS:
-		return v != NULL && json_equal(v, t->value);
+		return v != NULL && json_same(v, t->value);
 	case TEST_ONE_OF:
 		return v != NULL && is_one_of(t->value, v);
 	case TEST_NOT:
-		return v != NULL && !json_equal(v, t->value);
+		return v != NULL && !json_same(v, t->value);
 	case TEST_EXISTS:
 		return (v != NULL) == json_is_true(t->value);
 	case TEST_MATCHES:

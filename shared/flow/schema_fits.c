@@ -128,21 +128,6 @@ compare_numbers(const struct json *x, const struct json *y)
 }
 
 static bool
-is_number(const struct json *v)
-{
-	return json_type(v) == JSON_INTEGER || json_type(v) == JSON_REAL;
-}
-
-/* 1 and 1.0 are the same number; inside of containers they are compared as json_equal does it. */
-static bool
-same_value(const struct json *x, const struct json *y)
-{
-	if (is_number(x) && is_number(y) && json_type(x) != json_type(y))
-		return compare_numbers(x, y) == 0;
-	return json_equal(x, y);
-}
-
-static bool
 asks_enum(struct asking *a, const struct json *schema, const char *keyword,
     const struct json *operand, const struct json *value)
 {
@@ -151,7 +136,7 @@ asks_enum(struct asking *a, const struct json *schema, const char *keyword,
 
 	(void)schema;
 	while (json_next(&it, NULL, &item))
-		if (same_value(item, value))
+		if (json_same(item, value))
 			return true;
 	return violated(a, "is none of the %zu values of \"%s\"", json_length(operand), keyword);
 }
@@ -161,7 +146,7 @@ asks_const(struct asking *a, const struct json *schema, const char *keyword,
     const struct json *operand, const struct json *value)
 {
 	(void)schema;
-	return same_value(operand, value) || violated(a, "is not the value of \"%s\"", keyword);
+	return json_same(operand, value) || violated(a, "is not the value of \"%s\"", keyword);
 }
 
 static bool
@@ -449,8 +434,10 @@ digest_of(const struct json *value, bool inside)
 	uint64_t sum = json_length(value) + (uint64_t)json_type(value);
 	double d;
 
-	if (json_double(value, &d))
+	if (json_double(value, &d)) {
+		d = d == 0 ? 0 : d; /* -0.0 */
 		return mix(1, (struct slice){(const char *)&d, sizeof(d)});
+	}
 	if (json_type(value) == JSON_STRING)
 		return mix(2, json_text(value));
 	if (json_type(value) == JSON_BOOL)
@@ -476,7 +463,7 @@ are_unique(struct asking *a, struct item *items, size_t n)
 	qsort(items, n, sizeof(*items), compare_items);
 	for (i = 0; i < n && !a->broken; i++)
 		for (k = i + 1; k < n && items[k].digest == items[i].digest; k++) {
-			if (same_value(items[i].value, items[k].value))
+			if (json_same(items[i].value, items[k].value))
 				return false;
 			if (++a->steps > SCHEMA_STEPS)
 				return broken(a, err_set(a->e, ERR_LIMIT,

@@ -1,3 +1,5 @@
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "value.h"
@@ -14,10 +16,43 @@ same_number(const struct json *a, const struct json *b)
 	return memcmp(&number_of(a)->i, &number_of(b)->i, sizeof(int64_t)) == 0;
 }
 
+static bool
+is_number(const struct json *v)
+{
+	return v->type == JSON_INTEGER || v->type == JSON_REAL;
+}
+
+/* Exactly: no integer is rounded to the nearest double. */
+static bool
+integer_is_real(const struct json *integer, const struct json *real)
+{
+	char digits[512]; /* of the largest double, with its sign */
+	double d = number_of(real)->d;
+
+	if (trunc(d) != d)
+		return false;
+	if (integer->flags & F_BIG) {
+		snprintf(digits, sizeof(digits), "%.0f", d);
+		return slice_is(text_slice(integer), digits);
+	}
+	return d >= -0x1p63 && d < 0x1p63 && (int64_t)d == number_of(integer)->i;
+}
+
+static bool
+same_value(const struct json *a, const struct json *b)
+{
+	if (a->type != b->type)
+		return a->type == JSON_INTEGER ? integer_is_real(a, b) : integer_is_real(b, a);
+	return same_number(a, b) ||
+	    (a->type == JSON_REAL && number_of(a)->d == 0 && number_of(b)->d == 0);
+}
+
 /* Equal as far as can be seen without looking into containers. */
 static bool
-same_outside(const struct json *a, const struct json *b)
+same_outside(const struct json *a, const struct json *b, bool by_value)
 {
+	if (by_value && is_number(a) && is_number(b))
+		return same_value(a, b);
 	if (a->type != b->type)
 		return false;
 	switch ((enum json_type)a->type) {
@@ -39,13 +74,13 @@ same_outside(const struct json *a, const struct json *b)
 
 /* Whether a and b may be equal; containers wait on the stack for what they hold. */
 static bool
-compare(struct walk *w, const struct json *a, const struct json *b)
+compare(struct walk *w, const struct json *a, const struct json *b, bool by_value)
 {
 	struct walk_frame *f;
 
 	if (a == b)
 		return true;
-	if (a == NULL || b == NULL || !same_outside(a, b))
+	if (a == NULL || b == NULL || !same_outside(a, b, by_value))
 		return false;
 	if (!is_container(a) || json_length(a) == 0)
 		return true;
@@ -85,8 +120,8 @@ skip_same(struct walk_frame *f)
 	f->it.leaf = NULL;
 }
 
-bool
-json_equal(const struct json *a, const struct json *b)
+static bool
+is_equal(const struct json *a, const struct json *b, bool by_value)
 {
 	const struct json *value;
 	struct slice name;
@@ -94,17 +129,29 @@ json_equal(const struct json *a, const struct json *b)
 	bool equal;
 
 	walk_init(&w);
-	equal = compare(&w, a, b);
+	equal = compare(&w, a, b, by_value);
 	while (equal && w.depth > 0) {
 		struct walk_frame *f = walk_top(&w);
 
 		if (f->it.position >= f->it.leaf_end)
 			skip_same(f);
 		if (json_next(&f->it, &name, &value))
-			equal = compare(&w, value, counterpart(f, name));
+			equal = compare(&w, value, counterpart(f, name), by_value);
 		else
 			w.depth--;
 	}
 	walk_clear(&w);
 	return equal;
+}
+
+bool
+json_equal(const struct json *a, const struct json *b)
+{
+	return is_equal(a, b, false);
+}
+
+bool
+json_same(const struct json *a, const struct json *b)
+{
+	return is_equal(a, b, true);
 }

@@ -665,6 +665,45 @@ test_json_value__long_strings(void **state)
 	}
 }
 
+static void
+test_json_value__numbers_by_value(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool equal, same;
+	} pairs[] = {
+	    {"1", "1", true, true},
+	    {"1", "1.0", false, true},
+	    {"-7e0", "-7", false, true},
+	    {"0", "-0.0", false, true},
+	    {"0.0", "-0.0", false, true},
+	    {"1", "1.5", false, false},
+	    {"1", "true", false, false},
+	    {"1", "\"1\"", false, false},
+	    {"9007199254740993", "9007199254740992.0", false, false},
+	    {"9007199254740992", "9007199254740992.0", false, true},
+	    {"9223372036854775807", "9223372036854775808.0", false, false},
+	    {"-9223372036854775808", "-9223372036854775808.0", false, true},
+	    {"100000000000000000000", "1e20", false, true},
+	    {"100000000000000000001", "1e20", false, false},
+	    {"{\"a\":[1,{\"b\":2}]}", "{\"a\":[1.0,{\"b\":2.0}]}", false, true},
+	    {"[1,2]", "[1.0,3]", false, false},
+	};
+	struct json *a, *b;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		assert_int_equal(json_parse(slice_of(pairs[i].a), NULL, &a, NULL, NULL), 0);
+		assert_int_equal(json_parse(slice_of(pairs[i].b), NULL, &b, NULL, NULL), 0);
+		if (json_equal(a, b) != pairs[i].equal || json_same(a, b) != pairs[i].same ||
+		    json_same(b, a) != pairs[i].same)
+			fail_msg("%s and %s", pairs[i].a, pairs[i].b);
+		json_unref(a);
+		json_unref(b);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_json_value__integers),
     cmocka_unit_test(test_json_value__reals),
@@ -683,6 +722,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_json_value__shared_between_threads),
     cmocka_unit_test(test_json_value__pretty),
     cmocka_unit_test(test_json_value__long_strings),
+    cmocka_unit_test(test_json_value__numbers_by_value),
 };
 
 TEST_MAIN("json_value", tests)
