@@ -12,6 +12,7 @@
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "output.h"
+#include "seek.h"
 #include "target.h"
 
 enum { EXIT_RECOVERED = 6 };
@@ -99,6 +100,26 @@ source_close(struct source *s)
 	*s = (struct source){.fd = -1};
 }
 
+/* There is none. Where operations were started there was one, and that is the answer a resume gives. */
+static int
+tell_missing(struct source *s, struct err *e)
+{
+	const char *id = s->is_run ? s->target.session.run_id : NULL;
+	struct attempts a;
+	bool lacks = false;
+
+	if (s->base_name == NULL && attempts_read(s->fd, &a, &(struct err){0}) == 0) {
+		lacks = seek_lacks_checkpoint(s->fd, &a);
+		attempts_clear(&a);
+	}
+	if (!lacks)
+		return err_set(e, ERR_NOTFOUND, "there is no checkpoint%s",
+		    id != NULL ? ": the run started no operation yet" : " here");
+	strlcpy(s->report.reason, "missing_base", sizeof(s->report.reason));
+	err_set(e, ERR_CHECKPOINT, SEEK_LACKS_CHECKPOINT);
+	return id != NULL ? err_hint(e, "flowsup logs %s   # what its operations wrote", id) : -1;
+}
+
 /* 0, or -1; refused with ERR_CHECKPOINT, and then the report is good. */
 static int
 source_load(struct source *s, struct err *e)
@@ -107,10 +128,7 @@ source_load(struct source *s, struct err *e)
 
 	if (ckpt_load(s->fd, &o, &s->state, &s->report, e) == 0)
 		return 0;
-	if (e->code == ERR_NOTFOUND)
-		err_set(e, ERR_NOTFOUND, "there is no checkpoint%s",
-		    s->is_run ? ": the run started no operation yet" : " here");
-	return -1;
+	return e->code == ERR_NOTFOUND ? tell_missing(s, e) : -1;
 }
 
 /* What is not clean is said before anything is done with it. */
@@ -694,6 +712,8 @@ run_compact(struct cli *c, struct err *e)
 			o.run_id = s.target.session.run_id;
 		}
 		result = ckpt_compact(&o, &s.report, e);
+		if (result != 0 && e->code == ERR_NOTFOUND)
+			tell_missing(&s, e);
 		if (result == 0 || e->code == ERR_CHECKPOINT)
 			note_report(&s);
 	}

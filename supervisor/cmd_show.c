@@ -469,7 +469,9 @@ tell_problems(const struct target *t, const struct json *problems, struct err *e
 	if (first == NULL)
 		return 0;
 	err_set(e, ERR_IO, "%s", render_member(first, "error"));
-	if (status_is_terminal(t->session.status) && render_member(first, "file")[0] != '\0')
+	if (status_is_terminal(t->session.status) && strcmp(render_member(first, "file"), CKPT_BASE) == 0)
+		err_hint(e, "flowsup logs %s   # what its operations wrote", t->session.run_id);
+	else if (status_is_terminal(t->session.status) && render_member(first, "file")[0] != '\0')
 		err_hint(e, "flowsup checkpoint show %s   # what was saved of it", t->session.run_id);
 	else if (status_is_terminal(t->session.status))
 		err_hint(e, "flowsup list   # what is known of it without its files");

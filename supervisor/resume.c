@@ -171,7 +171,7 @@ check_whole(struct examining *x)
 	}
 	if (in->report == NULL && in->load_error == NULL && seek_started_any(in->attempts)) {
 		resume_fail(x->plan, 1, NULL, NULL,
-		    "there is no '" CKPT_BASE "', but %s shows that operations were started", RUN_ATTEMPTS);
+		    SEEK_LACKS_CHECKPOINT);
 		return false;
 	}
 	return true;

@@ -5,6 +5,7 @@
 #ifndef FLOWSUP_SUPERVISOR_SEEK_H
 #define FLOWSUP_SUPERVISOR_SEEK_H
 
+#include "flowsup/checkpoint.h"
 #include "flowsup/flow.h"
 #include "flowsup/home.h"
 #include "flowsup/proc.h"
@@ -55,7 +56,9 @@ const char *seek_missing(int run_fd, bool started);
 /* Whether this run may have started operations, and not one that it was to take them over from. The
  * checkpoint is published before the first. */
 bool seek_started_any(const struct attempts *a);
-/* Whether the checkpoint is missing that such a run has had. */
+/* Whether the checkpoint is missing that such a run has had; and how that is said. */
+#define SEEK_LACKS_CHECKPOINT                                                                      \
+	"there is no '" CKPT_BASE "', but " RUN_ATTEMPTS " shows that operations were started"
 bool seek_lacks_checkpoint(int run_fd, const struct attempts *a);
 
 #endif

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -310,6 +311,29 @@ missing_of(const struct view *v, const struct session *s, int run_fd)
 	return view_has_directory(v, s) ? NULL : "directory";
 }
 
+/* Of a run that could be resumed if nothing lacks; one look at a name where nothing does. */
+static const char *
+lost_checkpoint(const struct view *v, const struct session *s)
+{
+	char path[RUN_ID_TEXT + sizeof("/" CKPT_BASE)];
+	struct attempts a;
+	struct err e = {0};
+	struct stat st;
+	bool lacks = false;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" CKPT_BASE, s->run_id);
+	if (fstatat(v->home->runs_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+		return NULL;
+	fd = rundir_open(v->home, s->run_id, &e);
+	if (fd >= 0 && attempts_read(fd, &a, &e) == 0) {
+		lacks = seek_lacks_checkpoint(fd, &a);
+		attempts_clear(&a);
+	}
+	fd_close(&fd);
+	return lacks ? CKPT_BASE : NULL;
+}
+
 /* Only of runs that may have processes more is looked at than whether they are there: a list of thousands
  * of old runs opens no files. */
 static void
@@ -323,6 +347,8 @@ facts_find(const struct view *v, const struct session *s, struct facts *f)
 	if (status_is_terminal(s->status) &&
 	    (s->status != STATUS_CRASHED || s->resumed_as_run[0] != '\0')) {
 		f->missing = missing_of(v, s, -1);
+		if (f->missing == NULL && is_resumable(s))
+			f->missing = lost_checkpoint(v, s);
 		return;
 	}
 	fd = rundir_open(v->home, s->run_id, &e);

@@ -98,4 +98,28 @@ matches "by the same words" "run $run, which was already resumed, as run $new" "
 equal "what it replayed is found" x "$(cat "$T/other/artifacts/made/x")"
 equal "nothing ran twice" 1 "$(times made)"
 
+# ---- A checkpoint that is not there is told in the same way everywhere ----
+
+rm -f count good
+run=$("$FLOWSUP" start root.yaml --wait 2>"$T/err")
+mv "$(dir_of "$run")/artifacts/made" "$T/outside"
+ln -s "$T/outside" "$(dir_of "$run")/artifacts/made"
+equal "artifacts that lie elsewhere are not right to verify, either" "4 1" \
+	"$("$FLOWSUP" checkpoint verify "$run" 2>/dev/null >"$T/out"; echo $?) $(grep -c "artifacts  *WRONG  *made: x" "$T/out")"
+rm "$(dir_of "$run")/checkpoint.json"
+words="there is no 'checkpoint.json', but attempts.log shows that operations were started"
+for command in "checkpoint verify" "checkpoint show" "checkpoint export --json" "checkpoint compact" "resume -n"; do
+	for target in "$run" "$(dir_of "$run")"; do
+		# shellcheck disable=SC2086
+		out=$("$FLOWSUP" $command "$target" 2>&1)
+		equal "$command of ${target:0:1}: refused" 4 $?
+		matches "$command of ${target:0:1}: by the same words" "$words" "$out"
+	done
+done
+check "list suggests no resume" eval '! "$FLOWSUP" list | grep -q "resume $run"'
+matches "but says what is missing" "$run .*no checkpoint.json" "$("$FLOWSUP" list)"
+out=$("$FLOWSUP" show "$run" 2>&1)
+equal "show does the same" 74 $?
+matches "and suggests what can be had" "hint: flowsup logs $run " "$out"
+
 plan
