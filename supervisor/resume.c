@@ -561,6 +561,32 @@ skip_behind(struct examining *x, size_t i)
 	}
 }
 
+/* ---- What the checkpoint has lost ---- */
+
+/* What was added while the run went is recorded before it starts. Where an end of the journal is gone with
+ * such entries, a durable mark still says what was started and must not be repeated. */
+static void
+check_lost(struct examining *x)
+{
+	struct json_iter it = json_iterate(x->in->facts);
+	const struct json *fact;
+	struct slice name;
+	const char *op;
+
+	while (json_next(&it, &name, &fact)) {
+		op = json_cstr_of(json_iter_name(&it));
+		if (op == NULL || !json_is_true(json_get(fact, "started")) ||
+		    flow_find(x->in->flow, op) != SIZE_MAX || json_find(x->in->added, "spawn_id", op) != NULL)
+			continue;
+		if (x->in->flags.rerun_in_flight)
+			x->plan->lost = json_append(x->plan->lost, json_cstr(op));
+		else
+			resume_fail(x->plan, 7, op, "rerun-in-flight",
+			    "it was started and must not be repeated, and the checkpoint has no entry of it");
+	}
+	x->failed = x->failed || x->plan->lost == NULL;
+}
+
 /* ---- All of it ---- */
 
 static void
@@ -626,6 +652,7 @@ examine_operations(struct examining *x)
 	for (i = 0; i < f->nops; i++)
 		decide_one(x, f->order[i]);
 	resume_check_variables(x);
+	check_lost(x);
 	for (i = 0; i < f->nops; i++)
 		x->plan->counts[x->plan->rows[i].action]++;
 }
@@ -647,11 +674,11 @@ int
 resume_examine(const struct resume_input *in, struct resume_plan *out, struct err *e)
 {
 	struct resume_plan p = {
-	    .failures = json_array(), .added = json_array(), .dropped = json_array()};
+	    .failures = json_array(), .added = json_array(), .dropped = json_array(), .lost = json_array()};
 	struct examining x = {.in = in, .plan = &p};
 	int rc = 0;
 
-	x.failed = p.failures == NULL || p.added == NULL || p.dropped == NULL;
+	x.failed = p.failures == NULL || p.added == NULL || p.dropped == NULL || p.lost == NULL;
 	if (!x.failed && check_whole(&x)) {
 		rc = allocate(&x, e);
 		if (rc == 0)
@@ -684,6 +711,7 @@ resume_plan_clear(struct resume_plan *p)
 	free(p->rows);
 	json_unref(p->failures);
 	json_unref(p->dropped);
+	json_unref(p->lost);
 	json_unref(p->added);
 	*p = (struct resume_plan){0};
 }

@@ -117,6 +117,7 @@ struct resume_plan {
 	/* [{"check":N,"op":ID or null,"message":TEXT,"flag":OPTION or null}]; empty: accepted. */
 	struct json *failures;
 	struct json *dropped; /* [{"id","parent","status"}]: added, and not carried over */
+	struct json *lost; /* ids: started, and not in the checkpoint; may run once more with leave */
 	struct json *added; /* names (array) that the record lacks and this environment has */
 	size_t counts[RESUME_REFUSED + 1];
 };

@@ -14,7 +14,6 @@
 
 struct gathering {
 	int run_fd, root_fd; /* root_fd -1: there is no artifact root */
-	bool all_ended;	     /* every operation that is recorded has its outcome */
 	struct json *facts;
 };
 
@@ -332,7 +331,6 @@ look_at_operations(struct gathering *g, const struct json *state, struct err *e)
 		const char *op = json_cstr_of(json_get(planned, "agent_id"));
 		const struct json *entry = op != NULL ? json_get(entries, op) : NULL;
 
-		g->all_ended = g->all_ended && entry != NULL;
 		if (look_at_entry(g, op, json_get(planned, "artifacts"), entry, e) != 0)
 			return -1;
 	}
@@ -347,8 +345,6 @@ look_at_added(struct gathering *g, const struct json *state, struct err *e)
 	const struct json *entry;
 
 	while (json_next(&it, NULL, &entry)) {
-		if (slice_is(json_text(json_get(entry, "status")), "pending"))
-			g->all_ended = false;
 		if (look_at_entry(g, json_cstr_of(json_get(entry, "spawn_id")),
 			json_get(entry, "artifacts_expected"), entry, e) != 0)
 			return -1;
@@ -360,8 +356,7 @@ int
 resume_facts(int run_fd, const struct json *state, bool read_only, struct json **out, char **problem_of_root,
     struct err *e)
 {
-	struct gathering g = {.run_fd = run_fd, .root_fd = -1, .all_ended = state != NULL,
-	    .facts = json_object()};
+	struct gathering g = {.run_fd = run_fd, .root_fd = -1, .facts = json_object()};
 	char *problem = NULL;
 	struct err why = {0};
 	int rc = 0;
@@ -377,8 +372,8 @@ resume_facts(int run_fd, const struct json *state, bool read_only, struct json *
 		if (rc == 0)
 			rc = look_at_added(&g, state, e);
 	}
-	/* A mark says that something was started which has no outcome. */
-	if (rc == 0 && !g.all_ended)
+	/* A mark says that something was started, also of what may be missing from the state. */
+	if (rc == 0)
 		rc = look_for_marks(&g, e);
 	if (rc == 0 && g.facts == NULL)
 		rc = err_nomem(e);

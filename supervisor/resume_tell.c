@@ -298,7 +298,7 @@ tell_values(const struct resuming *r)
 void
 resuming_tell_losses(const struct resuming *r)
 {
-	struct json_iter it = json_iterate(r->plan.added);
+	struct json_iter it = json_iterate(r->plan.added), it_lost;
 	const struct json *name;
 	size_t i;
 
@@ -310,6 +310,10 @@ resuming_tell_losses(const struct resuming *r)
 		    (r->plan.rows[i].action == RESUME_SKIP && r->input.flags.keep_failed))
 			tell_loss(r, i);
 	tell_dropped(r);
+	it_lost = json_iterate(r->plan.lost);
+	while (json_next(&it_lost, NULL, &name))
+		cli_note("operation %s: was started, and is not in the checkpoint; it may run again; by "
+			 "--rerun-in-flight", json_cstr_of(name));
 	tell_values(r);
 	while (json_next(&it, NULL, &name))
 		cli_note("%s was not recorded and is taken from this environment",
@@ -320,17 +324,20 @@ resuming_tell_losses(const struct resuming *r)
 
 /* ---- The table, and the same as JSON ---- */
 
-/* What concerns no single operation. */
+/* What concerns no single operation, or one that has no row. */
 static void
 add_failures_of_all(const struct resuming *r, struct table *t)
 {
 	struct json_iter it = json_iterate(r->plan.failures);
 	const struct json *one;
+	const char *op;
 
 	while (json_next(&it, NULL, &one)) {
-		if (json_cstr_of(json_get(one, "op")) != NULL)
+		op = json_cstr_of(json_get(one, "op"));
+		if (op != NULL && (r->flow == NULL || flow_find(r->flow, op) != SIZE_MAX ||
+		    json_find(r->plan.dropped, "id", op) != NULL))
 			continue;
-		table_text(t, OUT_PLAIN, "-");
+		table_text(t, OUT_PLAIN, op != NULL ? op : "-");
 		table_text(t, OUT_BAD, resume_action_word(RESUME_REFUSED));
 		table_text(t, OUT_PLAIN, json_cstr_of(json_get(one, "message")));
 	}

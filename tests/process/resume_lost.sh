@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a resume would stumble over later it finds before: an operation that is to be taken over and whose
 # output is not there has no outcome that could be known, and follows its own rule; an artifact root that
-# cannot be written to.
+# cannot be written to; a directory that was moved; a checkpoint that is gone, or the end of it.
 # shellcheck source=lib_resume.sh
 . "$(dirname "$0")/lib_resume.sh"
 
@@ -121,5 +121,32 @@ matches "but says what is missing" "$run .*no checkpoint.json" "$("$FLOWSUP" lis
 out=$("$FLOWSUP" show "$run" 2>&1)
 equal "show does the same" 74 $?
 matches "and suggests what can be had" "hint: flowsup logs $run " "$out"
+
+# ---- The end of the journal is gone, and with it what was added ----
+
+cat >items.yaml <<-'END'
+	name: items
+	concurrency: 4
+	plan:
+	- {id: list, response: json, run: 'echo "[1,2]"'}
+	- {id: each, needs: [list], idempotent: false, foreach: {op: list, pointer: ""}, run: 'echo "each $1" >>count'}
+	- {id: many, needs: [list], foreach: {op: list, pointer: ""}, run: 'echo "many $1" >>count'}
+	- {id: last, needs: [each, many], run: '[ -e good ]'}
+END
+rm -f count good
+run=$("$FLOWSUP" start items.yaml --wait 2>"$T/err")
+sed -i '2,$d' "$(dir_of "$run")/checkpoint.json.journal"
+"$FLOWSUP" checkpoint verify "$run" >"$T/out" 2>&1
+equal "a journal that was cut at the end of a line is clean" 0 $?
+out=$(resume --dry-run 2>&1)
+equal "but what was started is known: it is refused" 4 $?
+equal "each by its name" 2 "$(grep -cE '^each\.[01] +refused +it was started and must not be repeated' <<<"$out")"
+check "and what may be repeated is not" eval '! grep -q "many.* refused" <<<"$out"'
+out=$(resume 2>&1)
+matches "with what lifts it" "operation each.0: it was started.*lifted by: .*--rerun-in-flight" "$out"
+touch good
+new=$(resume --rerun-in-flight --wait 2>"$T/said")
+equal "by which all of it runs again" "0 2 2" "$? $(times "each 1") $(times "many 2")"
+matches "which is said" "operation each.1: was started, and is not in the checkpoint; it may run again" "$(cat "$T/said")"
 
 plan
