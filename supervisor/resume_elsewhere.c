@@ -105,7 +105,7 @@ is_at_rest(const struct resuming *r, struct err *e)
 	int rc;
 
 	if (attempts_read(r->run_fd, &a, e) != 0)
-		return -1;
+		return resuming_damaged(r, e);
 	rc = endops_is_here(&a, &here, &other_boot, e);
 	if (rc == 0 && !here)
 		rc = of_elsewhere(r, a.place.host, e);

@@ -246,13 +246,27 @@ make_flow(struct resuming *r, struct err *e)
 	return 0;
 }
 
+int
+resuming_damaged(const struct resuming *r, struct err *e)
+{
+	char word[SHELL_WORD_TEXT];
+
+	if (e->code == ERR_NOTFOUND || e->code == ERR_SYNTAX || e->code == ERR_DOCUMENT ||
+	    e->code == ERR_LIMIT)
+		e->code = ERR_IO;
+	err_wrap(e, "%s", r->label);
+	if (e->hint[0] == '\0' && faccessat(r->run_fd, CKPT_BASE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		err_hint(e, "flowsup checkpoint show %s   # what was saved of it", shell_word(word, r->name));
+	return -1;
+}
+
 static int
 read_files(struct resuming *r, struct err *e)
 {
 	if (read_launch(r, e) == 0 && read_document(r, e) == 0 && read_environment(r, e) == 0 &&
 	    read_attempts(r, e) == 0)
 		return 0;
-	return r->is_run ? seek_damaged(&r->t->session, e) : -1;
+	return r->is_run ? seek_damaged(&r->t->session, e) : resuming_damaged(r, e);
 }
 
 bool

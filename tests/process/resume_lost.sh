@@ -149,4 +149,18 @@ new=$(resume --rerun-in-flight --wait 2>"$T/said")
 equal "by which all of it runs again" "0 2 2" "$? $(times "each 1") $(times "many 2")"
 matches "which is said" "operation each.1: was started, and is not in the checkpoint; it may run again" "$(cat "$T/said")"
 
+# ---- Files of a directory that is no run here ----
+
+cp -a "$(dir_of "$run")" "$T/copy"
+for file in launch.json flow.json environ attempts.log; do
+	mv "$T/copy/$file" "$T/kept"
+	mkdir "$T/copy/$file"
+	out=$("$FLOWSUP" resume "$T/copy" -n 2>&1)
+	equal "$file of a directory cannot be read: as with a run here" 74 $?
+	matches "$file of a directory: with its name, and what can still be had" \
+		"'$T/copy': $file: not a regular file.*hint: flowsup checkpoint show $T/copy " "$(paste -sd' ' <<<"$out")"
+	rmdir "$T/copy/$file"
+	mv "$T/kept" "$T/copy/$file"
+done
+
 plan
