@@ -24,7 +24,7 @@
 	X(rerun_in_flight, "rerun-in-flight",                                                    \
 	    "repeat what is marked idempotent: false", false)                                    \
 	X(accept_missing_artifacts, "accept-missing-artifacts",                                  \
-	    "run again what lost artifacts or its output", true)                              \
+	    "run again what lost artifacts or its output", true)                                 \
 	X(allow_degraded_context, "allow-degraded-context",                                      \
 	    "new conversations where old ones are lost", true)                                   \
 	X(rerun_changed, "rerun-changed",                                                        \
