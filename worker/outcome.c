@@ -284,7 +284,7 @@ as_nothing(const struct outcome_input *in, struct outcome *o, struct err *e)
 	if (in->size == 0)
 		return 0;
 	if (in->size > in->inline_limit) {
-		if (ckpt_digest_file(in->out_fd, digest, &size, e) != 0)
+		if (ckpt_digest_file_unless(in->out_fd, in->enough, digest, &size, e) != 0)
 			return -1;
 		o->output = file_json(in, size, digest);
 		return o->output != NULL ? 0 : err_nomem(e);
@@ -321,9 +321,19 @@ parse_lines(struct slice text, struct json **out, struct err *e)
 }
 
 static int
-as_json(const struct outcome_input *in, bool lines, struct outcome *o, struct err *e)
+read_json(const struct outcome_input *in, bool lines, struct buf *text, struct json **out, struct err *e)
 {
 	struct json_options options = {.max_bytes = JSON_MAX_RESPONSE};
+
+	if (read_range(in->out_fd, 0, (size_t)in->size, text, e) != 0)
+		return -1;
+	return lines ? parse_lines(buf_view(text), out, e)
+		     : json_parse(buf_view(text), &options, out, NULL, e);
+}
+
+static int
+as_json(const struct outcome_input *in, bool lines, struct outcome *o, struct err *e)
+{
 	struct json *value = NULL;
 	struct buf text = {0};
 	int rc;
@@ -331,10 +341,7 @@ as_json(const struct outcome_input *in, bool lines, struct outcome *o, struct er
 	if (in->size > JSON_MAX_RESPONSE)
 		return err_set(e, ERR_LIMIT, "a JSON response may have 64 MiB, this one has %llu bytes",
 		    (unsigned long long)in->size);
-	rc = read_range(in->out_fd, 0, (size_t)in->size, &text, e);
-	if (rc == 0)
-		rc = lines ? parse_lines(buf_view(&text), &value, e)
-			   : json_parse(buf_view(&text), &options, &value, NULL, e);
+	rc = read_json(in, lines, &text, &value, e);
 	if (rc == 0 && in->plans != NULL)
 		rc = plan_judge(in->plans, &value, &o->left_out, e);
 	else if (rc == 0)
@@ -359,13 +366,43 @@ as_json(const struct outcome_input *in, bool lines, struct outcome *o, struct er
 	return rc;
 }
 
+/*
+ * Of one that failed: as JSON where that is declared and it is, so that conditions can look into it.
+ * A mere text stays as it was printed: a text in an entry that failed is always that.
+ */
+static int
+as_said(const struct outcome_input *in, struct outcome *o, struct err *e)
+{
+	enum flow_response kind = in->op->how->response;
+	bool lines = kind == FLOW_RESPONSE_JSONL;
+	struct json *value = NULL;
+	struct buf text = {0};
+	struct err ignored = {0};
+	bool is_json;
+	int rc;
+
+	if (in->size == 0)
+		return 0;
+	is_json = (lines || kind == FLOW_RESPONSE_JSON) && in->size <= in->inline_limit &&
+	    in->size <= JSON_MAX_RESPONSE && read_json(in, lines, &text, &value, &ignored) == 0 &&
+	    json_type(value) != JSON_STRING &&
+	    json_depth(value, CKPT_MAX_RESPONSE_DEPTH) <= CKPT_MAX_RESPONSE_DEPTH;
+	rc = is_json ? note_output(in, buf_view(&text), value, o, e) : as_text(in, o, e);
+	buf_clear(&text);
+	if (is_json && rc == 0)
+		o->response = value;
+	else
+		json_unref(value);
+	return rc;
+}
+
 static int
 make_response(const struct outcome_input *in, struct outcome *o, struct err *e)
 {
 	enum flow_response kind = in->op->how->response;
 
 	if (o->class != CLASS_NONE)
-		return in->size == 0 ? 0 : as_text(in, o, e);
+		return as_said(in, o, e);
 	switch (kind) {
 	case FLOW_RESPONSE_NONE:
 		return as_nothing(in, o, e);
@@ -390,7 +427,7 @@ outcome_look(const struct outcome_input *in, struct outcome *o)
 			fail(o, CLASS_RESPONSE, "response: %s", e.msg);
 		e = (struct err){0};
 		/* What it said is kept for people, also when it is not what was declared. */
-		if (o->response == NULL && in->size > 0 && as_text(in, o, &e) != 0)
+		if (o->response == NULL && as_said(in, o, &e) != 0)
 			o->response = NULL;
 	}
 	if (o->response != NULL && ckpt_digest(o->response, o->digest, &e) != 0)

@@ -24,7 +24,7 @@ struct outcome_input {
 /*
  * Checks the declared artifacts and makes the response, for an attempt that o->class says succeeded
  * so far; turns it into a failure (artifact, response) where it is none. For one that failed the
- * response is its output as text. Trouble with memory or files is a failure too.
+ * response is its output, as declared where it is that, else as text. Trouble with memory or files is a failure too.
  */
 void outcome_look(const struct outcome_input *in, struct outcome *o);
 /* A recorded response in the form that its output had; nothing for none. */

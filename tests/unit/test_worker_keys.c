@@ -264,6 +264,27 @@ test_worker__conditions(void **state)
 }
 
 static void
+test_worker__conditions_on_what_failed(void **state)
+{
+	struct run_fixture *r = *state;
+
+	fails(r, HEAD
+	    "  - {id: f, response: json, run: 'echo \"{\\\"why\\\": \\\"x\\\"}\"; exit 3'}\n"
+	    "  - {id: l, response: jsonl, run: 'echo 1; echo \"[2]\"; kill -9 $$'}\n"
+	    "  - {id: s, response: json, schema: {type: array}, run: 'echo \"{\\\"why\\\": 1}\"'}\n"
+	    "  - {id: t, response: json, run: 'echo \"\\\"text\\\"\"; exit 3'}\n"
+	    "  - {id: b, response: json, run: 'echo \"{]\"'}\n"
+	    "  - {id: x, needs: [{op: f, on: failure, when: {pointer: /why, equals: x}}], run: 'printf x'}\n"
+	    "  - {id: y, needs: [{op: f, on: always, when: {pointer: /why, equals: y}}], run: 'printf y'}\n"
+	    "  - {id: z, needs: [{op: l, on: failure, when: {pointer: /1/0, equals: 2}}, {op: s, on: always, when: {pointer: /why, exists: true}}], run: 'printf z'}\n"
+	    "  - {id: q, needs: [{op: t, on: failure, when: {pointer: \"\", matches: '^.text.'}}, {op: b, on: failure, when: {pointer: \"\", equals: \"{]\\n\"}}], run: 'printf q'}\n");
+	run_assert_response(r, "x", "x");
+	run_assert_response(r, "z", "z");
+	run_assert_response(r, "q", "q");
+	assert_null(run_entry(r, "y"));
+}
+
+static void
 test_worker__responses(void **state)
 {
 	struct run_fixture *r = *state;
@@ -527,6 +548,7 @@ static const struct CMUnitTest tests[] = {
     T(test_worker__exit_and_signal),
     T(test_worker__skips_with_the_cause_named),
     T(test_worker__conditions),
+    T(test_worker__conditions_on_what_failed),
     T(test_worker__responses),
     T(test_worker__nested_responses),
     T(test_worker__bytes_that_are_no_utf8),
