@@ -16,6 +16,8 @@
 
 enum { RESPONSE_EDGE = 4096 }; /* of a response by reference, shown from both ends */
 
+enum { LINES_AT_ONCE = 64 << 10 }; /* bytes of JSON lines that are judged together */
+
 /* Of response and artifacts together; what is larger keeps nobody waiting (io.h). At 150 MB/s that
  * many bytes take 30 ms. */
 #define LENGTHY_BYTES ((uint64_t)4 << 20)
@@ -297,22 +299,38 @@ as_nothing(const struct outcome_input *in, struct outcome *o, struct err *e)
 }
 
 static int
-parse_lines(struct slice text, struct json **out, struct err *e)
+too_many_values(struct err *e)
 {
-	struct json_options options = {.max_bytes = JSON_MAX_RESPONSE};
-	struct json *lines = json_array(), *value;
-	const char *at = text.data, *end = text.data + text.len, *lf;
-	size_t number = 1;
+	return err_set(e, ERR_LIMIT, "a JSON response may have %zu values", JSON_MAX_RESPONSE_VALUES);
+}
 
-	for (; at < end; at = lf + 1, number++) {
-		lf = memchr(at, '\n', (size_t)(end - at));
+/* Values that are kept count together. */
+struct lines {
+	const char *at, *end;
+	size_t number;	/* of the next one, from 1 */
+	size_t values_left;
+};
+
+/* Reads lines until about so many bytes of them are read; empty ones are passed over. */
+static int
+parse_lines(struct lines *l, size_t bytes, struct json **out, struct err *e)
+{
+	struct json_options options = {.max_bytes = JSON_MAX_RESPONSE, .values_left = &l->values_left};
+	const char *begin = l->at, *lf;
+	struct json_failure why;
+	struct json *lines = json_array(), *value;
+
+	for (; l->at < l->end && (size_t)(l->at - begin) < bytes; l->at = lf + 1, l->number++) {
+		lf = memchr(l->at, '\n', (size_t)(l->end - l->at));
 		if (lf == NULL)
-			lf = end;
-		if (lf == at)
+			lf = l->end;
+		if (lf == l->at)
 			continue;
-		if (json_parse((struct slice){at, (size_t)(lf - at)}, &options, &value, NULL, e) != 0) {
+		if (json_parse((struct slice){l->at, (size_t)(lf - l->at)}, &options, &value, &why, e) != 0) {
 			json_unref(lines);
-			return err_wrap(e, "JSON line %zu", number);
+			if (why.fault == JSON_FAULT_MANY)
+				too_many_values(e);
+			return err_wrap(e, "JSON line %zu", l->number);
 		}
 		lines = json_append(lines, value);
 	}
@@ -320,15 +338,47 @@ parse_lines(struct slice text, struct json **out, struct err *e)
 	return lines == NULL ? err_nomem(e) : 0;
 }
 
+/* Lines that will stand in a file only are judged some at a time, and not kept. */
+static int
+judge_lines(const struct outcome_input *in, struct slice text, struct err *e)
+{
+	struct lines l = {.at = text.data, .end = text.data + text.len, .number = 1};
+	struct json *some;
+	size_t index = 0;
+	int rc = 0;
+
+	while (rc == 0 && l.at < l.end) {
+		l.values_left = JSON_MAX_RESPONSE_VALUES;
+		if (parse_lines(&l, LINES_AT_ONCE, &some, e) != 0)
+			return -1;
+		rc = flow_schema_fits_lines(in->op->how, some, index, e);
+		index += json_length(some);
+		json_unref(some);
+	}
+	return rc;
+}
+
 static int
 read_json(const struct outcome_input *in, bool lines, struct buf *text, struct json **out, struct err *e)
 {
-	struct json_options options = {.max_bytes = JSON_MAX_RESPONSE};
+	size_t values = JSON_MAX_RESPONSE_VALUES;
+	struct json_options options = {.max_bytes = JSON_MAX_RESPONSE, .values_left = &values};
+	struct lines l = {.number = 1, .values_left = values};
+	struct json_failure why = {.fault = JSON_OK};
+	int rc;
 
 	if (read_range(in->out_fd, 0, (size_t)in->size, text, e) != 0)
 		return -1;
-	return lines ? parse_lines(buf_view(text), out, e)
-		     : json_parse(buf_view(text), &options, out, NULL, e);
+	l.at = text->data;
+	l.end = l.at + text->len;
+	if (lines && in->size > in->inline_limit && in->plans == NULL)
+		return judge_lines(in, buf_view(text), e);
+	if (lines)
+		return parse_lines(&l, text->len, out, e);
+	rc = json_parse(buf_view(text), &options, out, &why, e);
+	if (rc != 0 && why.fault == JSON_FAULT_MANY)
+		too_many_values(e);
+	return rc;
 }
 
 static int
@@ -344,7 +394,7 @@ as_json(const struct outcome_input *in, bool lines, struct outcome *o, struct er
 	rc = read_json(in, lines, &text, &value, e);
 	if (rc == 0 && in->plans != NULL)
 		rc = plan_judge(in->plans, &value, &o->left_out, e);
-	else if (rc == 0)
+	else if (rc == 0 && value != NULL)
 		rc = flow_schema_fits(in->op->how, value, e);
 	if (rc == 0 && (in->size <= in->inline_limit || in->plans != NULL))
 		rc = note_output(in, buf_view(&text), value, o, e);

@@ -260,6 +260,9 @@ int flow_need_holds(const struct flow *f, const struct flow_edge *edge, enum flo
  * ERR_LIMIT when the answer would take too long, ERR_NOMEM. Blocks for a large response.
  */
 int flow_schema_fits(const struct flow_how *how, const struct json *response, struct err *e);
+/* The same for some lines of a response that is jsonl, of which the first has this index. */
+int flow_schema_fits_lines(const struct flow_how *how, const struct json *lines, size_t first,
+    struct err *e);
 
 /* Whether a failure of this class (with this exit code or signal) after `attempts` attempts in all
  * is tried again. `crash` must be named by `on`. */

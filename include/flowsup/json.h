@@ -120,6 +120,7 @@ enum {
 #define JSON_MAX_DOCUMENT ((size_t)16 << 20)
 #define JSON_MAX_REQUEST ((size_t)1 << 20)
 #define JSON_MAX_RESPONSE ((size_t)64 << 20)
+#define JSON_MAX_RESPONSE_VALUES ((size_t)1000000) /* in memory about 128 bytes each */
 #define JSON_MAX_LINE ((size_t)256 << 20)
 #define JSON_MAX_PROGRAM ((size_t)1 << 30)
 
@@ -139,6 +140,7 @@ enum json_fault {
 	JSON_FAULT_NOT_FINITE,
 	JSON_FAULT_DEPTH,
 	JSON_FAULT_SIZE,
+	JSON_FAULT_MANY,
 	JSON_FAULT_EMPTY,
 	JSON_FAULT_TRUNCATED, /* ends before the value does */
 	JSON_FAULT_TRAILING,
@@ -153,6 +155,7 @@ struct json_options {
 	bool together;		/* the values will be kept and dropped as a whole: pack them */
 	bool positions;		/* keep json_where of every value and member name */
 	bool tell_names;	/* an error may hold a name of the text, which is no payload */
+	size_t *values_left;	/* how many values may still come, this text's are taken off; NULL: any */
 };
 
 struct json_failure {

@@ -338,23 +338,29 @@ fits_below(struct asking *a, struct slice token, const struct json *schema,
 	return does;
 }
 
+/* Each item, of which the first has this index. */
+static bool
+fit_from(struct asking *a, const struct json *schema, const struct json *items, size_t index)
+{
+	struct json_iter it = json_iterate(items);
+	const struct json *item;
+	char token[24];
+
+	for (; json_next(&it, NULL, &item); index++) {
+		snprintf(token, sizeof(token), "%zu", index);
+		if (!fits_below(a, slice_of(token), schema, item))
+			return false;
+	}
+	return true;
+}
+
 static bool
 asks_items(struct asking *a, const struct json *schema, const char *keyword,
     const struct json *operand, const struct json *value)
 {
-	struct json_iter it = json_iterate(value);
-	const struct json *item;
-	size_t index = 0;
-	char token[24];
-
 	(void)schema;
 	(void)keyword;
-	for (; json_next(&it, NULL, &item); index++) {
-		snprintf(token, sizeof(token), "%zu", index);
-		if (!fits_below(a, slice_of(token), operand, item))
-			return false;
-	}
-	return true;
+	return fit_from(a, operand, value, 0);
 }
 
 static bool
@@ -567,19 +573,30 @@ asking_clear(struct asking *a)
 }
 
 int
+flow_schema_fits_lines(const struct flow_how *how, const struct json *lines, size_t first,
+    struct err *e)
+{
+	struct asking a = {.root = how->schema, .e = e};
+	int rc;
+
+	if (how->schema == NULL)
+		return 0;
+	rc = verdict(&a, fit_from(&a, how->schema, lines, first));
+	asking_clear(&a);
+	return rc;
+}
+
+int
 flow_schema_fits(const struct flow_how *how, const struct json *response, struct err *e)
 {
 	struct asking a = {.root = how->schema, .e = e};
-	bool does;
 	int rc;
 
 	if (how->schema == NULL)
 		return 0;
 	if (how->response == FLOW_RESPONSE_JSONL)
-		does = asks_items(&a, NULL, NULL, how->schema, response);
-	else
-		does = fits(&a, how->schema, response);
-	rc = verdict(&a, does);
+		return flow_schema_fits_lines(how, response, 0, e);
+	rc = verdict(&a, fits(&a, how->schema, response));
 	asking_clear(&a);
 	return rc;
 }

@@ -34,6 +34,7 @@ static const struct {
     [JSON_FAULT_NOT_FINITE] = {"not_finite", "number too large for a double", ERR_SYNTAX},
     [JSON_FAULT_DEPTH] = {"too_deep", "nested too deeply", ERR_LIMIT},
     [JSON_FAULT_SIZE] = {"too_large", "text too large", ERR_LIMIT},
+    [JSON_FAULT_MANY] = {"too_many", "too many values", ERR_LIMIT},
     [JSON_FAULT_EMPTY] = {"empty", "no value", ERR_SYNTAX},
     [JSON_FAULT_TRUNCATED] = {"truncated", "text ends before the value does", ERR_SYNTAX},
     [JSON_FAULT_TRAILING] = {"trailing_text", "text after the value", ERR_SYNTAX},
@@ -588,12 +589,27 @@ open_container(struct reader *r, enum json_type type)
 	return type == JSON_OBJECT ? S_FIRST_NAME : S_FIRST_VALUE;
 }
 
+static bool
+take_value(struct reader *r)
+{
+	size_t *left = r->o != NULL ? r->o->values_left : NULL;
+
+	if (left == NULL)
+		return true;
+	if (*left == 0)
+		return false;
+	--*left;
+	return true;
+}
+
 static enum state
 read_value(struct reader *r, bool first)
 {
 	skip_space(r);
 	if (r->pos == r->in.len)
 		return syntax(r, r->pos, r->depth == 0 ? NULL : "expected a value");
+	if (r->in.text[r->pos] != ']' && !take_value(r))
+		return fault(r, JSON_FAULT_MANY, r->pos, NULL);
 	switch (r->in.text[r->pos]) {
 	case '{':
 		return open_container(r, JSON_OBJECT);
