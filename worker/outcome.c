@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -50,6 +51,16 @@ fail(struct outcome *o, enum op_class class, const char *fmt, ...)
 	o->class = class;
 }
 
+/* The signal of its limit of processor time, or the kill that follows when it goes on. */
+static bool
+used_up_cpu(const struct proc_end *end, const struct flow_how *how)
+{
+	return end->signaled && how->limit_cpu_s >= 0 &&
+	    (end->code == SIGXCPU ||
+		(end->code == SIGKILL &&
+		    end->usage.ru_utime.tv_sec + end->usage.ru_stime.tv_sec >= how->limit_cpu_s));
+}
+
 void
 outcome_of_end(const struct proc_end *end, enum op_class forced, const struct flow_how *how,
     struct outcome *o)
@@ -67,6 +78,10 @@ outcome_of_end(const struct proc_end *end, enum op_class forced, const struct fl
 		fail(o, forced, "ended by a stop");
 	else if (!end->known)
 		fail(o, CLASS_CRASH, "how it ended is not known");
+	else if (used_up_cpu(end, how))
+		fail(o, CLASS_SIGNAL, "used %lld s of processor time, as much as its limit allows (limits.cpu); "
+		    "ended by %s%s", (long long)how->limit_cpu_s, proc_signal_name(end->code),
+		    end->dumped ? " (core dumped)" : "");
 	else if (end->signaled)
 		fail(o, CLASS_SIGNAL, "ended by %s%s", proc_signal_name(end->code),
 		    end->dumped ? " (core dumped)" : "");

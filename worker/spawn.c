@@ -117,6 +117,35 @@ set_rlimit(struct proc_spawn *s, int resource, int64_t value, struct err *e)
 	return 0;
 }
 
+/*
+ * The soft limit comes first, as SIGXCPU; what goes on all the same is killed by the kernel once it has
+ * used its grace too, or as much of it as the hard limit leaves that is there already.
+ */
+static int
+set_cpu_limit(struct proc_spawn *s, const struct flow_how *how, struct err *e)
+{
+	struct rlimit there = {.rlim_max = RLIM_INFINITY};
+	rlim_t soft, hard;
+	unsigned n;
+
+	if (how->limit_cpu_s < 0)
+		return 0;
+	(void)getrlimit(RLIMIT_CPU, &there); /* fails for no valid argument */
+	for (n = 0; n < s->nrlimits; n++)
+		if (s->rlimits[n].resource == RLIMIT_CPU)
+			there = s->rlimits[n].value;
+	if (set_rlimit(s, RLIMIT_CPU, how->limit_cpu_s, e) != 0)
+		return -1;
+	soft = (rlim_t)how->limit_cpu_s;
+	hard = soft + (rlim_t)((how->grace_ns + NS_PER_S - 1) / NS_PER_S);
+	if (hard > there.rlim_max)
+		hard = there.rlim_max > soft ? there.rlim_max : soft;
+	for (n = 0; n < s->nrlimits; n++)
+		if (s->rlimits[n].resource == RLIMIT_CPU)
+			s->rlimits[n].value.rlim_max = hard;
+	return 0;
+}
+
 static int
 set_limits(const struct worker *w, const struct flow_how *how, struct proc_spawn *s, struct err *e)
 {
@@ -129,7 +158,7 @@ set_limits(const struct worker *w, const struct flow_how *how, struct proc_spawn
 	s->umask = how->umask >= 0 ? (mode_t)how->umask : w->launch.umask;
 	s->set_nice = how->has_nice;
 	s->nice = how->nice;
-	if (set_rlimit(s, RLIMIT_CPU, how->limit_cpu_s, e) != 0 ||
+	if (set_cpu_limit(s, how, e) != 0 ||
 	    set_rlimit(s, RLIMIT_AS, how->limit_memory_bytes, e) != 0)
 		return -1;
 	return set_rlimit(s, RLIMIT_NOFILE, how->limit_files, e);

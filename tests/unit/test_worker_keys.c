@@ -152,6 +152,26 @@ test_worker__umask_nice_limits(void **state)
 	run_assert_response(r, "b", "0022\n");
 }
 
+static void
+test_worker__cpu_limit(void **state)
+{
+	struct run_fixture *r = *state;
+	const struct json *error;
+
+	fails(r, HEAD
+	    "  - {id: soft, limits: {cpu: 1s}, run: 'while :; do :; done'}\n"
+	    "  - {id: hard, limits: {cpu: 1s}, grace: 1s, run: 'trap \"echo last words\" XCPU; while :; do :; done'}\n"
+	    "  - {id: both, limits: {cpu: 33s}, grace: 2500ms, run: 'ulimit -S -t; ulimit -H -t'}\n");
+	error = json_get(run_entry(r, "soft"), "error");
+	assert_string_equal(json_cstr_of(json_get(error, "message")), "used 1 s of processor time, as much "
+	    "as its limit allows (limits.cpu); ended by SIGXCPU");
+	error = json_get(run_entry(r, "hard"), "error");
+	assert_string_equal(json_cstr_of(json_get(error, "message")), "used 1 s of processor time, as much "
+	    "as its limit allows (limits.cpu); ended by SIGKILL");
+	assert_string_equal(json_cstr_of(json_get(run_entry(r, "hard"), "response")), "last words\n");
+	run_assert_response(r, "both", "33\n36\n");
+}
+
 /* Nobody may open so many files, whatever rights he has. */
 static void
 write_limits(struct run_fixture *r, const char *limits)
@@ -543,6 +563,7 @@ static const struct CMUnitTest tests[] = {
     T(test_worker__cwd_is_gone),
     T(test_worker__program_is_missing),
     T(test_worker__umask_nice_limits),
+    T(test_worker__cpu_limit),
     T(test_worker__limits_above_its_own_are_lowered),
     T(test_worker__output_merged),
     T(test_worker__exit_and_signal),
