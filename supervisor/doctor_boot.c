@@ -2,9 +2,23 @@
 #include "doctor.h"
 #include "flowsup/buf.h"
 #include "flowsup/log.h"
+#include "flowsup/proc.h"
 #include "service.h"
 
 #define UNIT_HINT "systemctl --user enable --now flowsup-supervisor.service; loginctl enable-linger"
+
+/* Cron looks for programs in /usr/bin and /bin alone. */
+static void
+add_program(struct buf *to)
+{
+	struct buf path = {0};
+
+	if (proc_relative_to_self("flowsup", &path, &(struct err){0}) == 0)
+		text_shell_word(to, buf_text(&path));
+	else
+		buf_puts(to, "flowsup");
+	buf_clear(&path);
+}
 
 /* The unit is for the default state directory. */
 static void
@@ -12,10 +26,13 @@ say_not(struct doctor *d)
 {
 	struct buf hint = {0}, line = {0};
 
+	buf_puts(&line, "@reboot ");
+	add_program(&line);
+	buf_puts(&line, " supervisor");
 	if (home_is_default(&d->home)) {
-		buf_puts(&hint, UNIT_HINT "   # or in crontab -e: @reboot flowsup supervisor");
+		buf_printf(&hint, UNIT_HINT "   # or in crontab -e: %s", buf_text(&line));
 	} else {
-		buf_puts(&line, "@reboot flowsup supervisor --home ");
+		buf_puts(&line, " --home ");
 		text_shell_word(&line, d->home.path);
 		buf_puts(&hint, "{ crontab -l; echo ");
 		text_shell_word(&hint, buf_text(&line));

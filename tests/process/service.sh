@@ -95,8 +95,10 @@ mkdir -m 700 -p "$T/state/flowsup/runs"
 by_default() { env -u FLOWSUP_HOME XDG_STATE_HOME="$T/state" "$FLOWSUP" "$@"; }
 matches "doctor says that nothing comes back, and what the unit needs" \
 	'wait for the next flowsup command","hint":"systemctl --user enable' "$(boot by_default)"
+matches "or a line of the crontab, with the path that cron needs" \
+	"crontab -e: @reboot $(realpath "$FLOWSUP") supervisor\"" "$(boot by_default)"
 matches "for another state directory, which no unit has, what cron needs" \
-	"\"hint\":\"\{ crontab -l; echo '@reboot flowsup supervisor --home $FLOWSUP_HOME'; \} \| crontab -" "$(boot "$FLOWSUP")"
+	"\"hint\":\"\{ crontab -l; echo '@reboot $(realpath "$FLOWSUP") supervisor --home $FLOWSUP_HOME'; \} \| crontab -" "$(boot "$FLOWSUP")"
 mkdir -p "$T/config/systemd/user/default.target.wants"
 touch "$T/config/systemd/user/default.target.wants/flowsup-supervisor.service"
 matches "or that the unit brings them" '"text":"flowsup-supervisor.service' "$(boot by_default)"
