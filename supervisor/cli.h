@@ -181,7 +181,8 @@ int cli_hint_instead(char *const *argv, const char *at, size_t len, const char *
 int cli_hint_command(char *const *argv, const char *name, const char *instead, struct err *e);
 /* The same with a further word behind all. */
 int cli_hint_with(char *const *argv, const char *further, struct err *e);
-/* The same with `--` before the operand `program`, and before that what is ours of the long options behind it. */
+/* The same with `--` before the operand `program`, and before that what is ours of the long options behind it; where
+ * it is a line for a shell, with a shell, and several lines as a chain. */
 int cli_hint_behind_dashes(const struct cli *c, const char *program, struct err *e);
 
 #endif

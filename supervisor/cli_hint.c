@@ -127,6 +127,7 @@ put_words(const struct command *cmd, char *const *at, bool ours, struct buf *lin
 int
 cli_hint_behind_dashes(const struct cli *c, const char *program, struct err *e)
 {
+	const char *before = !text_is_shell_line(program) ? " --" : c->noperands > 1 ? " --chain" : " -- sh -c";
 	struct buf line = {0};
 	char *const *at;
 
@@ -134,7 +135,7 @@ cli_hint_behind_dashes(const struct cli *c, const char *program, struct err *e)
 	for (at = c->argv + 1; *at != NULL && *at != program; at++)
 		put_word(&line, *at);
 	put_words(c->command, at, true, &line);
-	buf_puts(&line, " --");
+	buf_puts(&line, before);
 	put_words(c->command, at, false, &line);
 	return hint_line(&line, e);
 }

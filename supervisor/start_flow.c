@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,18 +251,49 @@ check_usage(const struct cli *c, struct err *e)
 	return 0;
 }
 
+/* A program, or a line for a shell that begins with one, in PATH. */
+static bool
+is_command(const char *word)
+{
+	char *program = strndup(word, strcspn(word, SHELL_LINE_CHARACTERS));
+	struct buf found = {0};
+	bool is = program != NULL && program[0] != '\0' && strchr(program, '/') == NULL &&
+	    proc_find_program(program, getenv("PATH"), &found, &(struct err){0}) == 0;
+
+	buf_clear(&found);
+	free(program);
+	return is;
+}
+
+/* A file that may be executed and begins as a script or a program does. */
+static bool
+is_program_file(const char *path)
+{
+	static const char script[] = "#!", elf[] = "\177ELF";
+	char start[sizeof(elf) - 1] = "";
+	struct stat st;
+	ssize_t n = -1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		n = pread(fd, start, sizeof(start), 0);
+	fd_close(&fd);
+	return access(path, X_OK) == 0 &&
+	    ((n >= 2 && memcmp(start, script, 2) == 0) || (n == sizeof(start) && memcmp(start, elf, sizeof(start)) == 0));
+}
+
 /* A person who forgot the `--` gets told. */
 static void
 hint_at_command(const struct cli *c, struct err *e)
 {
 	const char *path = c->operands[0];
-	struct buf found = {0};
-	struct err ignored = {0};
+	char word[SHELL_WORD_TEXT];
 
-	if (access(path, F_OK) != 0 && strchr(path, '/') == NULL &&
-	    proc_find_program(path, getenv("PATH"), &found, &ignored) == 0)
+	if (access(path, F_OK) != 0 && is_command(path))
 		cli_hint_behind_dashes(c, path, e);
-	buf_clear(&found);
+	else if (is_program_file(path))
+		err_hint(e, "flowsup start -- %s%s   # a program, not a document",
+		    strchr(path, '/') == NULL ? "./" : "", shell_word(word, path));
 }
 
 static int
@@ -503,6 +535,8 @@ look_for(const struct flow_op *op, const char *name, struct missing *m, struct e
 		return -1;
 	}
 	err_wrap(&why, "operation \"%s\"", op->id);
+	if (why.hint[0] == '\0' && text_is_shell_line(name))
+		err_advice(&why, "a line for a shell: sh -c LINE, or run: in a document");
 	return judge_missing(op, name, &why, m, e);
 }
 

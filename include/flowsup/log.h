@@ -22,6 +22,9 @@ void text_shell_word(struct buf *to, const char *text);
  * none. Returns out. */
 enum { SHELL_WORD_TEXT = 512 };
 const char *shell_word(char out[SHELL_WORD_TEXT], const char *text);
+/* A word with one of these characters is a line for a shell rather than the name of a program. */
+#define SHELL_LINE_CHARACTERS " \t\n|&;<>()$`"
+bool text_is_shell_line(const char *word);
 /* Appends text without the sequences that only set colours or erase within a line (ECMA-48 SGR, EL):
  * without them it says the same. Everything else stays, to be neutralised. */
 void text_drop_colours(struct buf *to, struct slice text);

@@ -56,6 +56,12 @@ text_shell_word(struct buf *to, const char *text)
 	buf_putc(to, '\'');
 }
 
+bool
+text_is_shell_line(const char *word)
+{
+	return strpbrk(word, SHELL_LINE_CHARACTERS) != NULL;
+}
+
 const char *
 shell_word(char out[SHELL_WORD_TEXT], const char *text)
 {

@@ -55,6 +55,13 @@ fails "no items" 2 "no items" "$FLOWSUP" start --each 'echo "$1"'
 # ---- Wrong usage ----
 fails "nothing to start" 2 "missing" "$FLOWSUP" start
 fails "a command without --" 2 "flowsup start -- true" "$FLOWSUP" start true
+fails "a line for a shell" 2 "hint: flowsup start -- sh -c 'echo hi'" "$FLOWSUP" start 'echo hi'
+fails "one with options" 2 "hint: flowsup start --wait -- sh -c 'echo a.b | wc'" "$FLOWSUP" start --wait 'echo a.b | wc'
+fails "several" 2 "hint: flowsup start --chain 'echo a' 'echo b'" "$FLOWSUP" start 'echo a' 'echo b'
+printf '#!/bin/sh\necho hi\n' >script
+chmod +x script
+fails "a script" 2 "hint: flowsup start -- ./script " "$FLOWSUP" start script
+fails "a program" 2 "hint: flowsup start -- /bin/sh " "$FLOWSUP" start /bin/sh
 fails "two documents" 2 "unexpected" "$FLOWSUP" start demo.yaml demo.yaml
 fails "document and command" 2 "exclude" "$FLOWSUP" start demo.yaml -- true
 fails "--each and --chain" 2 "exclude" "$FLOWSUP" start --each x --chain y
@@ -66,6 +73,7 @@ fails "--jobs 0" 2 "between" "$FLOWSUP" start -j0 -- true
 
 # ---- What this environment cannot run ----
 fails "a program that is not there" 78 "no-such-program" "$FLOWSUP" start -- no-such-program
+fails "a line for a shell behind --" 78 "sh -c" "$FLOWSUP" start -- 'echo hi'
 fails "a file that cannot be executed" 78 "demo.yaml" "$FLOWSUP" start -- ./demo.yaml
 printf 'plan: [{id: a, exec: [no-such-a]}, {id: b, exec: [./no-such-b]}]\n' >programs.yaml
 fails "several programs, all named" 78 'operation "a".*no-such-a.*operation "b".*no-such-b.*2 programs' \
