@@ -50,7 +50,7 @@ blank_tabs(struct buf *b)
 }
 
 void
-live_last_line(int run_fd, const char *op, int64_t attempt, struct buf *to)
+live_last_line(int run_fd, const char *op, int64_t attempt, const char *ending, struct buf *to)
 {
 	char text[TAIL_BYTES];
 	struct buf name = {0}, plain = {0};
@@ -59,7 +59,7 @@ live_last_line(int run_fd, const char *op, int64_t attempt, struct buf *to)
 	off_t at;
 	int fd;
 
-	buf_printf(&name, RUN_OPS "/%s.%lld.out", op, (long long)attempt);
+	buf_printf(&name, RUN_OPS "/%s.%lld.%s", op, (long long)attempt, ending);
 	fd = openat(run_fd, buf_text(&name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	buf_clear(&name);
 	if (fd < 0)
@@ -310,7 +310,7 @@ draw_operation(struct live *l, const struct running *r, int name_width)
 		text_neutralise(&b, buf_view(&progress), false);
 		buf_puts(&b, "  ");
 	}
-	live_last_line(l->run_fd, r->op, r->attempt, &b);
+	live_last_line(l->run_fd, r->op, r->attempt, "out", &b);
 	put_line(l, buf_view(&b), OUT_PLAIN);
 	buf_clear(&b);
 	buf_clear(&name);

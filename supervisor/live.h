@@ -29,7 +29,7 @@ void live_resize(struct live *l);
 /* Others have written since: nothing on the screen is ours. */
 void live_forget(struct live *l);
 
-/* Appends the last line of output of an attempt; nothing when there is none. */
-void live_last_line(int run_fd, const char *op, int64_t attempt, struct buf *to);
+/* Appends the last line that an attempt wrote, by the ending of the file, "out" or "err"; nothing when there is none. */
+void live_last_line(int run_fd, const char *op, int64_t attempt, const char *ending, struct buf *to);
 
 #endif

@@ -5,6 +5,7 @@
 #include "flowsup/checkpoint.h"
 #include "flowsup/exits.h"
 #include "flowsup/fs.h"
+#include "live.h"
 #include "output.h"
 #include "render.h"
 #include "view_ops.h"
@@ -205,6 +206,23 @@ why_ran(const struct run_files *f, size_t op, const struct op_view *ops, struct 
 
 /* ---- All of it ---- */
 
+/* What a program said last before it failed tells more than its status; where the message has it, that was the
+ * worker. */
+static void
+add_last_words(const struct run_files *f, const struct op_view *v, struct slice class, struct slice message,
+    struct buf *to)
+{
+	const char *op = json_cstr_of(json_get(v->start, "op"));
+	struct buf line = {0};
+
+	if (v->state != OP_FAILED || v->carried || op == NULL || json_get(v->start, "run") != NULL ||
+	    !slice_is(class, "exit") || message.len == 0 || memchr(message.data, ':', message.len) != NULL)
+		return;
+	live_last_line(f->fd, op, view_number(v->start, "attempt", 1), "err", &line);
+	add_text(to, ": ", buf_view(&line));
+	buf_clear(&line);
+}
+
 static void
 why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 {
@@ -221,6 +239,7 @@ why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 		buf_slice(to, message);
 	else if (class.len > 0 && !slice_is(class, "completed"))
 		buf_slice(to, class);
+	add_last_words(f, v, class, message, to);
 	if (v->state == OP_CANCELLED)
 		buf_printf(to, "%s%s", to->len > 0 ? "; " : "",
 		    was_stopped ? "ended by a stop" : "its next attempt was not started");

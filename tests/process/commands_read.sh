@@ -74,6 +74,7 @@ equal "status and reason" "failed run.failed.operation" \
 equal "a completed operation" "completed 1 0 1" \
 	"$(op good state) $(op good saved) $(op good exit) $(op good attempt)"
 equal "a failed one" "failed 3 exit" "$(op bad state) $(op bad exit) $(op bad class)"
+equal "and what it said last, which its status does not tell" "exit status 3: oops" "$(op bad why)"
 equal "one that needed it" "skipped bad failed" "$(op after-bad state) $(op after-bad why)"
 equal "and one behind that, for the same" "skipped bad failed" \
 	"$(op after-that state) $(op after-that why)"
