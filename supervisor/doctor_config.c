@@ -1,6 +1,7 @@
 /* The files of the configuration directory: read as those read them that use them. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "doctor.h"
 #include "flowsup/config.h"
@@ -8,6 +9,7 @@
 #include "flowsup/log.h"
 #include "flowsup/places.h"
 #include "playbooks.h"
+#include "policy.h"
 #include "roles.h"
 
 static void
@@ -20,11 +22,16 @@ check_file(struct doctor *d)
 		doctor_say_error(d, GRADE_BROKEN, "config", &e);
 		return;
 	}
-	if (config.path == NULL)
+	/* It goes into every run: without it none starts. */
+	if (policy_check_notify(config.notify, getenv("PATH"), &e) != 0) {
+		err_wrap(&e, "%s", config.path);
+		doctor_say_error(d, GRADE_BROKEN, "config", &e);
+	} else if (config.path == NULL) {
 		doctor_say(d, GRADE_NOTE, "config", NULL, "no directory for it is known: the defaults hold");
-	else
+	} else {
 		doctor_say(d, GRADE_OK, "config", NULL, "%s%s", config.path,
 		    config.found ? "" : " is not there: the defaults hold");
+	}
 	config_clear(&config);
 }
 
@@ -100,6 +107,14 @@ check_playbook(struct doctor *d, const struct playbook *p)
 	struct flow *f = NULL;
 	struct err e = {0};
 
+	/* The second of two would say the same. */
+	if (p->rival != NULL && !p->hidden) {
+		if (strcmp(p->path, p->rival) < 0) {
+			playbook_refuse(p, &e);
+			doctor_say_error(d, GRADE_WARNING, "playbook", &e);
+		}
+		return false;
+	}
 	if (flow_read_file(p->path, &f, NULL, &e) >= 0) {
 		flow_free(f);
 		return true;

@@ -72,4 +72,13 @@ echo 'model: x' >"$places/roles/critic.yaml"
 echo 'plan: [{id: x, run: y}]' >"$places/playbooks/nightly.yaml"
 equal "good ones are counted" "ok ok ok" "$(for check in config roles playbooks; do json "$(doctor $check)" state; done | xargs)"
 
+config 'notify: [no-such-program]'
+matches "what no start can go without is broken" \
+	'"state":"broken","text":".*config.yaml: notify: .*no-such-program' "$(doctor config)"
+config 'keep: {days: 5}'
+echo '{"plan": [{"id": "x", "run": "y"}]}' >"$places/playbooks/nightly.json"
+equal "of two playbooks of one name neither can be meant: one warning" "1 warning" \
+	"$(doctor playbook | grep -c .) $(json "$(doctor playbook)" state)"
+matches "which names both" "nightly.json and .*nightly.yaml\".*\"hint\":\"flowsup start " "$(doctor playbook)"
+
 plan
