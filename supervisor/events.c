@@ -125,6 +125,7 @@ static const struct {
     {"NodeSkipped", EVENT_SKIPPED, "skipped"},
     {"NodeRetrying", EVENT_STOPPED, "failed, and is tried again"},
     {"NodeSilent", EVENT_OTHER, "is silent"},
+    {"NodeHeard", EVENT_OTHER, "is not silent any more"},
     {"NodeLeftover", EVENT_OTHER, "left processes behind, which were ended"},
     {"NodePaused", EVENT_OTHER, "waits at the gate"},
     {"NodeWaiting", EVENT_OTHER, "waits for approval"},

@@ -42,6 +42,10 @@ after(const struct json *known, const struct json *event)
 	if (is_end(name))
 		return copy(copy(known != NULL ? json_ref(known) : json_object(), "ended_at", event, "time"),
 		    "end", event, "event");
+	if (slice_is(name, "NodeSilent"))
+		return copy(known != NULL ? json_ref(known) : json_object(), "silent_since", event, "since");
+	if (slice_is(name, "NodeHeard"))
+		return json_remove(known != NULL ? json_ref(known) : json_object(), slice_of("silent_since"));
 	if (!slice_is(name, "NodeProgress"))
 		return NULL;
 	return copy(copy(json_remove(known != NULL ? json_ref(known) : json_object(), slice_of("text")),

@@ -373,6 +373,7 @@ operation_json(const struct run_files *f, const struct session *s, size_t op,
 	    running ? json_real(view_process_age(view_start_id(v->start).start_ticks)) : json_null());
 	o = json_set(o, "progress", running ? member_or_null(v->recent, "fraction") : json_null());
 	o = json_set(o, "progress_text", running ? member_or_null(v->recent, "text") : json_null());
+	o = json_set(o, "silent_since", running ? member_or_null(v->recent, "silent_since") : json_null());
 	o = json_set(o, "leftovers", json_int(v->leftovers));
 	o = json_set(o, "needs", needs_json(f, op));
 	if (v->rejected != NULL)

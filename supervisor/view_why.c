@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "flowsup/checkpoint.h"
+#include "flowsup/clock.h"
 #include "flowsup/exits.h"
 #include "flowsup/fs.h"
 #include "live.h"
@@ -326,6 +327,19 @@ add_data(const struct run_files *f, size_t op, const struct op_view *v, struct b
 	buf_printf(to, "\"%s\" in its response is data: reactive is off", member);
 }
 
+static void
+add_silence(const struct op_view *v, struct buf *to)
+{
+	char text[DURATION_TEXT];
+	double since;
+
+	if (!json_double(json_get(v->recent, "silent_since"), &since))
+		return;
+	separate(to);
+	buf_printf(to, "silent for %s",
+	    duration_format(clock_wall_ns() - (int64_t)(since * (double)NS_PER_S), text));
+}
+
 struct json *
 view_why(const struct run_files *f, const struct session *s, size_t op, const struct op_view *ops)
 {
@@ -360,6 +374,7 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 		if (!f->lock_held)
 			buf_puts(&b, "still runs, without a worker");
 		why_ran(f, op, ops, &b);
+		add_silence(&ops[op], &b);
 		break;
 	}
 	add_rejected(&ops[op], &b);

@@ -314,19 +314,35 @@ gives_sign(struct attempt_run *a)
 }
 
 static void
+tell_silence(struct attempt_run *a)
+{
+	int64_t limit_ns = a->w->flow->ops[a->op].how->silence_ns;
+	int64_t since_ns = clock_wall_ns() - (clock_monotonic_ns() - a->life.since_ns);
+
+	event_begin(a->w, "NodeSilent");
+	event_op(a->w, a->op);
+	if (limit_ns % NS_PER_S == 0)
+		event_int(a->w, "seconds", limit_ns / NS_PER_S);
+	else
+		event_real(a->w, "seconds", (double)limit_ns / (double)NS_PER_S);
+	event_real(a->w, "since", (double)since_ns / (double)NS_PER_S);
+	event_end(a->w);
+}
+
+static void
 silence_due(void *arg)
 {
 	struct attempt_run *a = arg;
+	struct worker *w = a->w;
 	const struct flow_how *how = a->w->flow->ops[a->op].how;
 
-	if (gives_sign(a))
+	if (gives_sign(a) && a->silent_told) {
 		a->silent_told = false;
+		event_of_op(w, "NodeHeard", a->op);
+	}
 	if (clock_monotonic_ns() - a->life.since_ns >= how->silence_ns && !a->silent_told) {
 		a->silent_told = true;
-		event_begin(a->w, "NodeSilent");
-		event_op(a->w, a->op);
-		event_int(a->w, "seconds", how->silence_ns / NS_PER_S);
-		event_end(a->w);
+		tell_silence(a);
 		if (!how->silence_notify) {
 			ending_stop(a, CLASS_SILENCE);
 			return;

@@ -369,7 +369,7 @@ test_hygiene__silence(void **state)
 		 "  - {id: last, silence: {after: 3s, do: notify}, run: 'mkfifo last; read x < last'}\n"
 		 "  - {id: free, needs: [{op: quiet, on: failure}], run: 'until test -e go; do "
 		 "sleep 0.05; done; echo > told; echo > last'}\n");
-	run_wait_text(r, RUN_EVENTS, "\"op\":\"last\",\"attempt\":1,\"seconds\":3}");
+	run_wait_text(r, RUN_EVENTS, "\"op\":\"last\",\"attempt\":1,\"seconds\":3,\"since\":");
 	test_file_write(r->dir.fd, "go", "");
 	run_expect(r, STATUS_FAILED, "run.failed.operation");
 	run_assert_failure(r, "quiet", "silence", "300ms");
