@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "client.h"
+#include "flowsup/checkpoint.h"
 #include "flowsup/endops.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
@@ -272,6 +273,31 @@ mark_killed(const struct killing *k)
 		cli_note("run %s: %s; its policy may resume it", k->t->session.run_id, e.msg);
 }
 
+/* A worker writes its count once a second at most, and this one had no last word. Without a checkpoint
+ * the count stays what it is. */
+static void
+store_count(const struct killing *k)
+{
+	const struct ckpt_load_options o = {.lock_held = k->lock_fd >= 0};
+	const struct session *s = &k->t->session;
+	struct ckpt_report report = {0};
+	struct json *state = NULL;
+	const struct json *one;
+	struct json_iter it;
+	struct err e = {0};
+	int64_t n;
+
+	if (!k->moved || k->run_fd < 0 || ckpt_load(k->run_fd, &o, &state, &report, &e) != 0)
+		return;
+	n = (int64_t)json_length(json_get(state, "ops"));
+	it = json_iterate(json_get(state, "spawned"));
+	while (json_next(&it, NULL, &one))
+		n += !slice_is(json_text(json_get(one, "status")), "pending");
+	json_unref(state);
+	if (n > s->done && session_progress(k->t->store, s->run_id, n, n > s->total ? n : s->total, &e) != 0)
+		cli_note("run %s: how much is done could not be written: %s", s->run_id, e.msg);
+}
+
 static int
 kill_run(struct killing *k, struct err *e)
 {
@@ -289,6 +315,7 @@ kill_run(struct killing *k, struct err *e)
 	if (k->row.code != ERR_NONE ||
 	    control_end_job(k->t->store, k->t->session.run_id, &k->row) != 0)
 		return tell_unwritten(k, e);
+	store_count(k);
 	client_drop_values(&k->t->home, k->t->session.run_id);
 	if (client_is_up(&k->t->home))
 		(void)client_scan(&k->t->home, k->t->session.run_id, &(struct err){0});

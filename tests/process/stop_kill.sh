@@ -29,6 +29,18 @@ out=$("$FLOWSUP" kill "$run" 2>&1)
 equal "a second one changes nothing" 0 $?
 matches "and says so" "already ended" "$out"
 
+# ---- kill of one that has just saved something ----
+cat >early.json <<-'END'
+	{"name": "early", "plan": [
+	 {"id": "a", "run": "true"}, {"id": "b", "needs": ["a"], "run": "true"},
+	 {"id": "c", "needs": ["b"], "run": "touch begun; sleep 1000"}]}
+END
+rm -f begun
+run=$("$FLOWSUP" start early.json)
+wait_until [ -e begun ]
+check "it is killed" "$FLOWSUP" kill "$run"
+equal "what it has saved counts, in the list as in show" "2/3" "$(run_fact "$run" done)/$(run_fact "$run" total)"
+
 # ---- kill of many ----
 # However many operations run: what is to end is looked for together, and not one by one.
 ops_begun() { [ "$(cat "$FLOWSUP_HOME/runs/$run/ops/"*.out 2>/dev/null | wc -l)" -eq "$1" ]; }
