@@ -30,12 +30,26 @@ view_number(const struct json *object, const char *name, int64_t otherwise)
 	return json_int64(json_get(object, name), &n) ? n : otherwise;
 }
 
+static void
+place_leftover(const struct run_files *f, struct op_view *ops, struct attempt_line *line)
+{
+	const struct json *v = attempt_line_json(line);
+	const char *id = json_cstr_of(json_get(v, "op"));
+	size_t op = slice_is(json_text(json_get(v, "kind")), "leftover") && id != NULL
+	    ? flow_find(f->flow, id) : SIZE_MAX;
+
+	if (op != SIZE_MAX)
+		ops[op].leftovers++;
+}
+
 /* The end of a turn may be written after the next one's start, which its child writes itself. */
 static void
 place_line(const struct run_files *f, struct op_view *ops, struct attempt_line *line)
 {
 	size_t op = line->op == NULL ? SIZE_MAX : flow_find(f->flow, line->op);
 
+	if (line->kind == ATTEMPT_LINE_OTHER)
+		place_leftover(f, ops, line);
 	if (op == SIZE_MAX)
 		return;
 	if (line->kind == ATTEMPT_LINE_START) {

@@ -99,6 +99,14 @@ event_of_op(struct worker *w, const char *name, uint32_t i)
 }
 
 void
+events_late_leftover(struct worker *w, uint32_t i, unsigned attempt)
+{
+	buf_puts(&w->attempts, "{\"kind\":\"leftover\",\"op\":");
+	json_write_string(&w->attempts, slice_of(w->flow->ops[i].id));
+	buf_printf(&w->attempts, ",\"attempt\":%u}\n", attempt);
+}
+
+void
 events_attempt_end(struct worker *w, uint32_t i, unsigned attempt, enum op_class class, int code,
     int signal, unsigned leftovers)
 {

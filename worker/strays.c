@@ -207,6 +207,8 @@ stray_new(struct worker *w, const struct proc_stat *st, uint32_t op, unsigned at
 	if (a != NULL) {
 		a->strays++;
 		a->leftovers++;
+	} else if (op != OP_NO_INDEX) {
+		events_late_leftover(w, op, attempt);
 	}
 	tell(w, op, st->pid);
 	return 0;

@@ -701,6 +701,8 @@ void event_end(struct worker *w);
 void event_of_op(struct worker *w, const char *name, uint32_t i);
 void events_attempt_end(struct worker *w, uint32_t i, unsigned attempt, enum op_class class,
     int code, int signal, unsigned leftovers);
+/* A process that an attempt left is found, and ended, only after the line of its end. */
+void events_late_leftover(struct worker *w, uint32_t i, unsigned attempt);
 void events_flush(struct worker *w);
 /* A job that tells others what has happened: who knows it by that finds it in the event log. */
 void events_then(struct worker *w, struct io_job *job);

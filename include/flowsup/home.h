@@ -159,6 +159,7 @@ int home_lock_take(const struct home *h, struct err *e);
  *   by a resume, for each attempt that its run takes over: the same line with "run":RUN_ID, the run
  *       that started it and has its files, behind a copy of that run's worker line
  *   by the worker:              {"kind":"end","op":ID,"attempt":N,"class":…,"code":…}
+ *   by the worker, for each process that is found to be left after that: {"kind":"leftover","op":ID,"attempt":N}
  * Members that say nothing are left out. limit_ms is a moment of CLOCK_MONOTONIC; signals are sent
  * before SIGTERM, one after the other; messages are ranges of indices of operator_messages; "more"
  * says that ranges did not fit and stand in ops/<op>.<attempt>/started. A last line without LF is
