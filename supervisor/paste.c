@@ -43,6 +43,8 @@ paste_resume(struct buf *to, const char *home_option, const struct session *s)
 		buf_puts(to, " --retry-failed");
 	if (has_failures(s) && json_is_true(json_get(s->metadata, META_LOSES_ADDED)))
 		buf_puts(to, " --drop-respawned");
+	if (has_failures(s) && json_is_true(json_get(s->metadata, META_LOST_CONTEXT)))
+		buf_puts(to, " --allow-degraded-context");
 }
 
 /* Length of the first word; blanks between quotes are part of one. */

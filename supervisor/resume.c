@@ -43,6 +43,16 @@ resume_fail(struct resume_plan *p, int check, const char *op, const char *flag, 
 }
 
 void
+resume_fail_with(struct resume_plan *p, const char *member, const char *text)
+{
+	size_t n = json_length(p->failures);
+
+	if (n > 0)
+		p->failures = json_put(p->failures, n - 1,
+		    json_set(json_ref(json_at(p->failures, n - 1)), member, json_cstr(text)));
+}
+
+void
 resume_decide(struct examining *x, size_t i, enum resume_action action, const char *fmt, ...)
 {
 	struct resume_row *row = &x->plan->rows[i];
@@ -116,6 +126,7 @@ read_history(struct examining *x)
 
 /* ---- The run as a whole: checks 1 and 2, and what this version cannot carry on ---- */
 
+/* A new run would be refused for the same. */
 static void
 check_providers(struct examining *x)
 {
@@ -126,8 +137,11 @@ check_providers(struct examining *x)
 	if (flow_check_providers(x->in->flow, NULL, NULL, &d, &e) == 0)
 		goto out;
 	for (i = 0; i < d.count; i++)
-		if (!d.items[i].warning)
+		if (!d.items[i].warning) {
 			resume_fail(x->plan, 2, NULL, NULL, "%s", d.items[i].message);
+			if (d.items[i].command && d.items[i].hint[0] != '\0')
+				resume_fail_with(x->plan, "hint", d.items[i].hint);
+		}
 	if (d.count == 0)
 		resume_fail(x->plan, 2, NULL, NULL, "%s", e.msg);
 out:

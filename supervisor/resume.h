@@ -114,7 +114,9 @@ struct resume_row {
 struct resume_plan {
 	struct resume_row *rows; /* by index of the flow's operations */
 	size_t nrows;
-	/* [{"check":N,"op":ID or null,"message":TEXT,"flag":OPTION or null}]; empty: accepted. */
+	/* [{"check":N,"op":ID or null,"message":TEXT,"flag":OPTION or null}]; empty: accepted.
+	 * Beside them, where it is so: "name" (of what is withheld and may be left out), "variable" (it has to
+	 * be set), "hint" (the command that shows how to mend it). */
 	struct json *failures;
 	struct json *dropped; /* [{"id","parent","status"}]: added, and not carried over */
 	struct json *lost; /* ids: started, and not in the checkpoint; may run once more with leave */
@@ -169,6 +171,8 @@ struct json *resume_attempts(const struct resume_input *in, const struct resume_
 int64_t resume_open_turn(const struct json *state, const char *op, const struct json *entry);
 /* Whether a person said no at its gate: it failed by that, and by nothing that it did. */
 bool resume_was_denied(const struct flow_op *op, const struct json *entry);
+/* Whether it failed because its conversation was lost: the next try needs a new one. */
+bool resume_lost_conversation(const struct json *entry);
 /* Its entry, as it was before that turn. */
 struct json *resume_turn_entry(const struct json *entry);
 

@@ -74,13 +74,8 @@ static void
 fail_with(struct examining *x, int check, const char *flag, const char *member, const char *name,
     const struct buf *text)
 {
-	size_t n;
-
 	resume_fail(x->plan, check, NULL, flag, "%s", buf_text(text));
-	n = json_length(x->plan->failures);
-	if (n > 0)
-		x->plan->failures = json_put(x->plan->failures, n - 1,
-		    json_set(json_ref(json_at(x->plan->failures, n - 1)), member, json_cstr(name)));
+	resume_fail_with(x->plan, member, name);
 }
 
 /* Each once: "variable" has to be set, "name" may be left out. */
@@ -137,6 +132,12 @@ has_gone_on(const struct examining *x, size_t i, size_t from)
 	    slice_is(json_text(json_get(json_get(x->plan->rows[i].entry, "conversation"), "id")), id);
 }
 
+bool
+resume_lost_conversation(const struct json *entry)
+{
+	return slice_is(json_text(json_get(json_get(entry, "error"), "class")), SESSION_LOST);
+}
+
 /* Its latest attempt says that it is lost; the next one would say the same. What was interrupted begins
  * anew by itself. */
 static bool
@@ -147,7 +148,7 @@ has_found_it_lost(struct examining *x, size_t i)
 	const struct json *before = json_get(json_get(x->in->state, "config"), "interrupted");
 
 	if (entry != NULL)
-		return slice_is(json_text(json_get(json_get(entry, "error"), "class")), SESSION_LOST);
+		return resume_lost_conversation(entry);
 	return slice_is(json_text(resume_end_member(x, i, "class")), SESSION_LOST) &&
 	    json_get(before, op) == NULL && json_get(json_get(x->in->facts, op), "interrupted") == NULL;
 }

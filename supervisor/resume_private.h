@@ -27,6 +27,8 @@ struct examining {
  * p->failures is NULL afterwards. */
 void resume_fail(struct resume_plan *p, int check, const char *op, const char *flag, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* A member more of the last one. */
+void resume_fail_with(struct resume_plan *p, const char *member, const char *text);
 /* What becomes of operation i, and why. */
 void resume_decide(struct examining *x, size_t i, enum resume_action action, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

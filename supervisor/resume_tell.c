@@ -141,6 +141,21 @@ asks_next_for_drop(const struct resuming *r)
 	    json_is_true(json_get(r->t->session.metadata, META_LOSES_ADDED));
 }
 
+/* The same: what failed for its conversation has to begin another one. */
+static bool
+asks_next_for_context(const struct resuming *r, const struct json *failure)
+{
+	const char *op = json_cstr_of(json_get(failure, "op"));
+	size_t i;
+
+	for (i = 0; i < r->plan.nrows; i++)
+		if (r->plan.rows[i].action == RESUME_REFUSED && r->plan.rows[i].check == 3 &&
+		    resume_lost_conversation(r->plan.rows[i].entry) &&
+		    (op == NULL || strcmp(op, r->flow->ops[i].id) == 0))
+			return !cli_flag(r->c, lifts[LIFT_CONTEXT].option);
+	return false;
+}
+
 /* Of one failure, by way 0 or 1; false when there is no such way. */
 static bool
 command_of(const struct resuming *r, const struct json *failure, int way, struct buf *to)
@@ -160,6 +175,8 @@ command_of(const struct resuming *r, const struct json *failure, int way, struct
 		add_without(to, name);
 	if (((lift == LIFT_FAILED && way == 0) || (lift == LIFT_DENIED && way == 1)) && asks_next_for_drop(r))
 		buf_printf(to, " --%s", lifts[LIFT_DROP].option);
+	if (lift == LIFT_FAILED && way == 0 && asks_next_for_context(r, failure))
+		buf_printf(to, " --%s", lifts[LIFT_CONTEXT].option);
 	return true;
 }
 
@@ -175,6 +192,19 @@ all_can_be_lifted(const struct resuming *r)
 	return true;
 }
 
+/* Of what no option lifts, nor a new beginning: what shows how to mend it. NULL: there is none of that kind. */
+static const char *
+mending(const struct resuming *r)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		if (json_cstr_of(json_get(one, "hint")) != NULL)
+			return json_cstr_of(json_get(one, "hint"));
+	return NULL;
+}
+
 /* The command that lifts all of them at once; where there is none, the one that begins a run anew; nothing
  * for a directory, which has none. */
 static void
@@ -184,6 +214,10 @@ whole_command(const struct resuming *r, struct buf *to)
 	const struct json *one;
 	size_t i;
 
+	if (mending(r) != NULL) {
+		buf_puts(to, mending(r));
+		return;
+	}
 	if (!all_can_be_lifted(r) && r->is_run) {
 		buf_puts(to, "flowsup rerun ");
 		text_shell_word(to, r->name);
@@ -200,7 +234,8 @@ whole_command(const struct resuming *r, struct buf *to)
 	for (i = 0; i < LIFTS; i++)
 		if (!cli_flag(r->c, lifts[i].option) && !(i == LIFT_DENIED && any_failure_has(r, lifts[LIFT_FAILED].flag)) &&
 		    (any_failure_has(r, lifts[i].flag) ||
-						   (i == LIFT_DROP && any_failure_has(r, lifts[LIFT_FAILED].flag) && asks_next_for_drop(r))))
+						   (i == LIFT_CONTEXT && asks_next_for_context(r, NULL)) ||
+		    (i == LIFT_DROP && any_failure_has(r, lifts[LIFT_FAILED].flag) && asks_next_for_drop(r))))
 			buf_printf(to, " --%s", lifts[i].option);
 	it = json_iterate(r->plan.failures);
 	while (json_next(&it, NULL, &one))

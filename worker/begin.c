@@ -552,6 +552,7 @@ worker_clear(struct worker *w)
 	flow_context_clear(w);
 	telling_clear(w, &w->waiting_told);
 	telling_clear(w, &w->failures_told);
+	telling_clear(w, &w->lost_told);
 	telling_clear(w, &w->loses_told);
 	telling_clear(w, &w->growth.told);
 	for (i = 0; w->ops != NULL && i < w->flow->nops; i++)

@@ -199,6 +199,9 @@ settle_tell(struct worker *w)
 	if (w->counts.failed > 0 && w->failures_told.value == NULL)
 		telling_set(w, &w->failures_told, json_bool(true));
 	telling_go(w, &w->failures_told, META_FAILURES);
+	if (w->lost_context && w->lost_told.value == NULL)
+		telling_set(w, &w->lost_told, json_bool(true));
+	telling_go(w, &w->lost_told, META_LOST_CONTEXT);
 	anew_tell(w);
 }
 
@@ -404,6 +407,7 @@ settle_attempt(struct attempt_run *a, struct outcome *o)
 		reactive_members(a, o->asking);
 	if (keep_open(a, o, context))
 		return;
+	w->lost_context |= o->class == CLASS_SESSION_LOST;
 	if (o->class != CLASS_NONE) {
 		turns_failed(w, i, o);
 		reactive_failed(a);

@@ -272,6 +272,8 @@ struct worker {
 	struct attempt_run *marking; /* starts of this turn whose marks are to be made durable */
 
 	struct telling failures_told; /* settle.c */
+	bool lost_context;
+	struct telling lost_told;
 
 	/* anew.c */
 	bool loses_added;

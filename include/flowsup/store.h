@@ -127,6 +127,8 @@ int session_progress(struct store *s, const char *run_id, int64_t done, int64_t 
 #define META_FAILURES "failures"
 /* true once a resume that runs failures again loses outcomes of operations that were added. */
 #define META_LOSES_ADDED "loses_added"
+/* true once an operation has failed because the conversation that it was to go on in was lost. */
+#define META_LOST_CONTEXT "lost_context"
 /* Sets one member of metadata; with "waiting" comes a notice for each operation in it. Consumes value. */
 int session_metadata(struct store *s, const char *run_id, const char *name, struct json *value,
     struct err *e);

@@ -152,8 +152,8 @@ not_found(const struct provider_search *s, const char *name, struct err *e)
 	if (nearest != NULL)
 		err_advice(e, "did you mean \"%s\"?", nearest);
 	else
-		err_hint(e, "flowsup doctor   # lists providers; one of your own is "
-			    "~/.config/flowsup/providers/NAME.json");
+		err_hint(e, "flowsup doctor   # lists providers; one of your own is %s/NAME.json",
+		    s->config != NULL ? s->config : "~/.config/flowsup/providers");
 	names_clear(&n);
 	return -1;
 }

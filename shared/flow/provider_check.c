@@ -31,6 +31,8 @@ provider_of(struct checker *c, const struct flow_op *op)
 	if (provider_load(c->search, role->provider, &l->provider, &e) == 0)
 		return l->provider;
 	l->provider = NULL;
+	if (e.hint[0] == '\0')
+		err_hint(&e, "flowsup doctor   # says what is wrong with each provider");
 	p = problem_at(&c->r, op->where, "role \"%s\": %s", role->name, e.msg);
 	hint_of(p, &e);
 	return NULL;

@@ -16,6 +16,11 @@ matches "a conversation of which no turn was acknowledged is not even tried" \
 
 # ---- It is not tried again in vain ----
 first=$RUN
+all="resume $first --retry-failed --allow-degraded-context"
+matches "show suggests what it needs" "next +flowsup $all\$" "$("$FLOWSUP" show "$first" | grep '^next')"
+"$FLOWSUP" resume "$first" 2>"$T/said"
+equal "and so does the refusal" "4 hint: flowsup $all" "$? $(grep ^hint "$T/said")"
+matches "of each operation" "operation b: it failed: .*lifted by: flowsup $all\$" "$(grep 'operation b: it failed' "$T/said")"
 out=$("$FLOWSUP" resume "$first" --retry-failed 2>&1)
 equal "a resume that would try the same again is refused" 4 $?
 matches "with operation, reason, and the option that lifts it" "operation b: the conversation of a cannot be continued: the last attempt to go on in it found it lost; lifted by: flowsup resume $first --retry-failed --allow-degraded-context" "$out"
@@ -50,4 +55,13 @@ matches "which is said before" "operation a: completed; turn 2, for messages, ru
 matches "with the last answer and the message" 'was: turns: slow one\| .*: do more' "$(cat "$(run_dir)"/ops/a.*/instruction | tr '\n' ' ')"
 matches "the new conversation takes the place of the old one" '"conversation":\{"provider":"claude",[^}]*"id":"[^"]*"' "$(entry a)"
 equal "which is not lost" 0 "$(entry a | grep -c '"lost"')"
+
+# ---- The provider's file is damaged ----
+flow '  - {id: a, assignee: agent, instruction: lost}' \
+	'  - {id: b, assignee: agent, needs: [a], inherit_context: a, instruction: ok more}'
+run_flow
+own_provider 's/^{/{ [/'
+"$FLOWSUP" resume "$RUN" --retry-failed --allow-degraded-context 2>"$T/said"
+equal "what nothing but its mending helps is refused" 4 $?
+matches "with what says how" "^hint: flowsup doctor " "$(grep ^hint "$T/said")"
 plan
