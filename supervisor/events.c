@@ -118,7 +118,7 @@ static const struct {
 } kinds[] = {
     {"RunStarted", EVENT_OTHER, "run started"},
     {"NodeStarted", EVENT_STARTED, "started"},
-    {"NodeTakenOver", EVENT_STARTED, "taken over, it still runs"},
+    {"NodeTakenOver", EVENT_STARTED, "taken over"},
     {"NodeCompleted", EVENT_COMPLETED, "completed"},
     {"NodeFailed", EVENT_FAILED, "failed"},
     {"NodeCancelled", EVENT_STOPPED, "cancelled"},

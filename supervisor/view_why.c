@@ -187,14 +187,17 @@ add_attempt(const struct op_view *v, struct buf *to)
 }
 
 static void
-why_ran(const struct run_files *f, size_t op, const struct op_view *ops, struct buf *to)
+why_ran(const struct run_files *f, const struct session *s, size_t op, const struct op_view *ops, struct buf *to)
 {
 	const char *run = json_cstr_of(json_get(ops[op].start, "run"));
 	struct names after = {.before = "after ", .to = to};
 	size_t i;
 
-	if (run != NULL)
+	/* Of a run that was resumed by its path its files lie here. */
+	if (run != NULL && strcmp(run, s->run_id) != 0) {
+		separate(to);
 		buf_printf(to, "taken over from run %s", run);
+	}
 	add_origin(f, op, to);
 	if (flow_grown(f->flow, (uint32_t)op) == NULL)
 		add_conditions(f, op, ops, to);
@@ -358,7 +361,7 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 	case OP_CANCELLED:
 		why_ended(f, &ops[op], &b);
 		if (!ops[op].carried)
-			why_ran(f, op, ops, &b);
+			why_ran(f, s, op, ops, &b);
 		why_replaced(f, (uint32_t)op, &b);
 		break;
 	case OP_WAITING:
@@ -373,7 +376,7 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 	case OP_RUNNING:
 		if (!f->lock_held)
 			buf_puts(&b, "still runs, without a worker");
-		why_ran(f, op, ops, &b);
+		why_ran(f, s, op, ops, &b);
 		add_silence(&ops[op], &b);
 		break;
 	}

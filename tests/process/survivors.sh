@@ -58,7 +58,7 @@ pid=$(pid_of "$run" a)
 matches "a dry run says what is taken over" 'a +taken over +still runs' "$(flowsup resume "$run" --dry-run)"
 flowsup resume "$run" --wait >id 2>lines &
 follower=$!
-check "who waits is told" wait_until eval 'grep -q "  a taken over, it still runs$" lines && grep -q "  b taken over" lines'
+check "who waits is told" wait_until eval 'grep -q "  a taken over$" lines && grep -q "  b taken over" lines'
 new=$(cat id)
 wait_until is_in_state "$new" a running
 equal "it is the same process" "$pid $pid" "$(pid_of "$new" a) $(pgrep -f -x "sh -c .*echo a >>.*" -s "$pid" -P "$(stat_field "$pid" 2)")"
@@ -75,6 +75,17 @@ matches "show says which were taken over" "a +completed .* taken over from run $
 equal "its output is whole" "first second $pid" "$(answer "$new" a | paste -sd' ')"
 equal "and kept when the run that started it goes" "first second $pid" \
 	"$(rm -rf "$FLOWSUP_HOME/runs/$run"; answer "$new" a | paste -sd' ')"
+
+# ---- Its end is one thing, whose it was another ----
+
+begin '  - {id: a, run: "echo a >>$COUNT; until [ -e go.a ]; do sleep 0.02; done; exit 3"}
+' a
+kill_worker "$run"
+new=$(flowsup resume "$run" 2>/dev/null)
+wait_until is_in_state "$new" a running
+touch go.a
+wait_until status_is "$new" failed
+matches "show parts them" "a +failed .*exit status 3; taken over from run $run" "$(flowsup show "$new" | grep '^a ')"
 
 # ---- A second attempt, started before the end of the first was written down ----
 
