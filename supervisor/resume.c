@@ -419,8 +419,9 @@ why_run_again(struct examining *x, size_t i)
 
 	if (resume_fact(x, i, "unusable") != NULL)
 		return resume_fact(x, i, "unusable");
+	/* By a command, or by the limit of what outlives its worker. */
 	if (class == NULL && resume_fact(x, i, "survivor") != NULL && !is_survivor(x, i))
-		return "was ended by a stop";
+		return "was ended when its worker was dead";
 	if (class == NULL)
 		return "was in flight when its worker ended";
 	if (strcmp(class, "completed") == 0)

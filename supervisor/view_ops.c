@@ -1,7 +1,9 @@
 /* What became of each operation, derived from the checkpoint, the log of attempts and the graph. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "flowsup/clock.h"
 #include "flowsup/exits.h"
@@ -207,6 +209,25 @@ is_in_further_turn(const struct run_files *f, const struct op_view *v)
 	    view_number(v->start, "attempt", 1) > view_number(v->entry, "attempts", 1) && is_alive(f, v->start);
 }
 
+/* Its mark, which is durable before it is started, was all that its worker came to. */
+static bool
+has_mark(const struct run_files *f, const char *op)
+{
+	const struct json *state = f->state != NULL ? f->state : f->carry;
+	int64_t before = view_number(json_get(json_get(state, "config"), "attempts"), op, 0);
+	char dir[ATTEMPT_DIR_TEXT], path[sizeof(RUN_OPS) + ATTEMPT_DIR_TEXT + sizeof("/started")];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s/started", RUN_OPS, attempt_dir(op, (unsigned)before + 1, dir));
+	return fstatat(f->fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool
+was_begun(const struct run_files *f, const struct session *s, size_t op)
+{
+	return s->status == STATUS_CRASHED && !f->lock_held && has_mark(f, f->flow->ops[op].id);
+}
+
 static enum op_state
 state_of(const struct run_files *f, const struct session *s, size_t op, struct op_view *ops)
 {
@@ -218,7 +239,7 @@ state_of(const struct run_files *f, const struct session *s, size_t op, struct o
 		return slice_is(json_text(json_get(v->entry, "status")), "completed") ? OP_COMPLETED
 										      : OP_FAILED;
 	if (v->start == NULL)
-		return state_of_unstarted(f, s, op, ops);
+		return was_begun(f, s, op) ? OP_INTERRUPTED : state_of_unstarted(f, s, op, ops);
 	if (v->end != NULL)
 		return state_of_end(f, s, op, v);
 	return is_alive(f, v->start) ? OP_RUNNING : OP_INTERRUPTED;

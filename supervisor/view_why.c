@@ -261,37 +261,43 @@ why_replaced(const struct run_files *f, uint32_t op, struct buf *to)
 		    f->flow->ops[flow_final(f->flow, op)].id);
 }
 
-/* Whoever reaped it has written how it ended, beside its output: a resume takes that end over. */
-static bool
-has_known_end(const struct run_files *f, const struct json *start)
+/* What lies beside the output of an attempt without an end, as a resume judges it. */
+static const char *
+end_beside(const struct run_files *f, const struct json *start)
 {
 	const char *op = json_cstr_of(json_get(start, "op")), *run = json_cstr_of(json_get(start, "run"));
-	char dir[ATTEMPT_DIR_TEXT];
+	char dir[ATTEMPT_DIR_TEXT], class[STOP_CLASS_TEXT] = "";
 	struct exit_record end;
 	bool known;
 	int fd;
 
 	/* That of an earlier run lies there. */
 	if (op == NULL || run != NULL)
-		return false;
+		return NULL;
 	fd = openat(f->fd, RUN_OPS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	attempt_dir(op, (unsigned)view_number(start, "attempt", 1), dir);
 	known = fd >= 0 && exit_record_read(fd, dir, view_start_id(start), &end, NULL) == 0;
+	if (fd < 0 || stop_record_read(fd, dir, view_start_id(start), class, NULL) != 0)
+		class[0] = '\0';
 	fd_close(&fd);
-	return known;
+	/* That end was not of its own making: it is no outcome. */
+	if (strcmp(class, "cancelled") == 0)
+		return "was ended when its worker was dead; no outcome";
+	return known || class[0] != '\0' ? "has ended without its worker; a resume takes its end over" : NULL;
 }
 
 static void
 why_interrupted(const struct run_files *f, const struct op_view *v, struct buf *to)
 {
+	const char *beside;
+
 	if (v->end != NULL) {
 		buf_slice(to, json_text(json_get(v->end, "class")));
 		buf_puts(to, "; its next attempt was due when the worker ended");
 		return;
 	}
-	buf_puts(to, has_known_end(f, v->start)
-		? "has ended without its worker; a resume takes its end over"
-		: "was running when the worker ended; no outcome");
+	beside = end_beside(f, v->start);
+	buf_puts(to, beside != NULL ? beside : "was in flight when its worker ended; no outcome");
 }
 
 /* ---- Beside it ---- */

@@ -228,4 +228,22 @@ check "and it does" wait_until asks "$new"
 "$FLOWSUP" approve "$new" g 2>/dev/null
 "$FLOWSUP" wait "$new" 2>/dev/null
 equal "so it runs, and what its failure asks for does not again" "0 1 1" "$? $(times g) $(times no)"
+
+# ---- show and resume say the same of what was in flight ----
+
+rm -f count
+printf '{"name": "once", "plan": [{"id": "pay", "idempotent": false, "run": "echo pay >>count; exec sleep 600"}]}' >once.json
+# What each of them says of it.
+both() { printf '%s|%s' "$("$FLOWSUP" show "$run" | grep '^pay ' | grep -oE '(was|has|not) .*')" \
+	"$("$FLOWSUP" resume "$run" --dry-run 2>/dev/null | grep '^pay ' | grep -oE 'it (was|has) .*')"; }
+run=$("$FLOWSUP" start once.json)
+wait_until has_line pay
+kill -KILL "$(worker_pid "$run")"
+wait_until status_is "$run" crashed
+"$FLOWSUP" kill "$run" 2>/dev/null
+equal "ended by a command: nobody takes that for its end" \
+	"was ended when its worker was dead; no outcome|it was ended when its worker was dead, and is marked idempotent: false" "$(both)"
+sed -i '/"kind":"start"/d' "$(dir_of "$run")/attempts.log"
+equal "only its mark is there" \
+	"was in flight when its worker ended; no outcome|it was in flight when its worker ended, and is marked idempotent: false" "$(both)"
 plan
