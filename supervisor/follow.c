@@ -18,6 +18,7 @@
 #include "paste.h"
 #include "render.h"
 #include "seek.h"
+#include "view.h"
 
 enum { STILL_RUNNING = 3, INTERRUPTED = 130, FRAMES_MS = 200, LINES_MS = 250, QUIET_MS = 1000,
 	SETTLE_STEP_MS = 10 };
@@ -411,14 +412,17 @@ say_end(struct follower *w)
 	const struct session *s = &w->session;
 	struct output *out = w->f->out;
 	char progress[PROGRESS_TEXT];
+	struct buf reason = {0};
 
 	if (w->f->show != FOLLOW_LINES && w->f->show != FOLLOW_LIVE)
 		return;
 	out_printf(out, "run %s %s", w->run_id, status_word(s->status));
-	if (s->status != STATUS_COMPLETED && s->reason != NULL) {
+	view_reason(s, &reason);
+	if (s->status != STATUS_COMPLETED && reason.len > 0) {
 		out_puts(out, ": ");
-		out_text(out, slice_of(s->reason), false);
+		out_text(out, buf_view(&reason), false);
 	}
+	buf_clear(&reason);
 	out_printf(out, "%s\n", render_done(s->done, s->total, progress));
 	out_flush(out);
 	paste_end_hint(w->f->home_option, s);

@@ -412,14 +412,31 @@ marks_json(const struct session *s, const struct facts *f)
 	return marks;
 }
 
+void
+view_reason(const struct session *s, struct buf *to)
+{
+	const char *given_up = json_cstr_of(json_get(s->metadata, META_NOT_RESTARTED));
+
+	if (s->reason != NULL && s->reason[0] != '\0')
+		buf_puts(to, s->reason);
+	else if (s->reason_code != NULL)
+		buf_puts(to, reason_text(s->reason_code));
+	if (given_up != NULL && s->status == STATUS_CRASHED)
+		buf_printf(to, "; not resumed by itself: %s", given_up);
+}
+
 static struct json *
 reason_json(const struct session *s, const struct facts *f)
 {
+	struct buf b = {0};
+	struct json *text;
+
 	if (f->no_worker)
 		return json_cstr("its worker is gone; this could not be recorded yet");
-	if (s->reason != NULL && s->reason[0] != '\0')
-		return json_text_or_null(s->reason);
-	return json_text_or_null(s->reason_code == NULL ? NULL : reason_text(s->reason_code));
+	view_reason(s, &b);
+	text = b.failed ? NULL : b.len == 0 ? json_null() : json_string_lossy(buf_view(&b), NULL);
+	buf_clear(&b);
+	return text;
 }
 
 double

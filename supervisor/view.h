@@ -75,6 +75,8 @@ struct json *view_operations(const struct run_files *f, const struct session *s)
 struct json *view_carried(const struct run_files *f);
 /* How many operations of a run with a dead worker still run. */
 unsigned view_survivors(const struct attempts *a);
+/* Why it is as it is; of one that its policy gave up, also why. */
+void view_reason(const struct session *s, struct buf *to);
 double view_duration(const struct session *s); /* seconds; -1: never started */
 struct json *view_time(double at); /* null for 0: not known */
 /* Seconds since a process with this start time began. */

@@ -129,6 +129,8 @@ int session_progress(struct store *s, const char *run_id, int64_t done, int64_t 
 #define META_LOSES_ADDED "loses_added"
 /* true once an operation has failed because the conversation that it was to go on in was lost. */
 #define META_LOST_CONTEXT "lost_context"
+/* Why a run that its policy should have resumed is not resumed by itself: text. */
+#define META_NOT_RESTARTED "not_restarted"
 /* Sets one member of metadata; with "waiting" comes a notice for each operation in it. Consumes value. */
 int session_metadata(struct store *s, const char *run_id, const char *name, struct json *value,
     struct err *e);

@@ -31,7 +31,7 @@ give_up_inside(struct store *s, const char *run_id, const char *why, bool *gave_
 	*gave_up = changed > 0;
 	if (changed == 0 || why == NULL)
 		return 0;
-	return session_set_inside(s, run_id, "not_restarted",
+	return session_set_inside(s, run_id, META_NOT_RESTARTED,
 	    json_string_lossy(slice_of(why), NULL), e);
 }
 

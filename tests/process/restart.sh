@@ -114,6 +114,8 @@ is_over() {
 	"$FLOWSUP" wait "$one" 2>/dev/null
 	equal "$1: wait returns for the crash" "$2 crashed" "$? $(run_status "$one")"
 	equal "$1: no restart is left, and none was made" "0 null" "$(run_fact "$one" restarts_left) $(successor "$one")"
+	matches "$1: whoever waits is told why" "crashed: .*; not resumed by itself: it was being stopped" "$("$FLOWSUP" watch "$one" 2>&1)"
+	matches "$1: show too" "crashed.*: .*; not resumed by itself: it was being stopped" "$("$FLOWSUP" show "$one" | paste -sd' ' | tr -s ' ')"
 	matches "$1: it says why" "not_restarted.*it was being stopped" "$("$FLOWSUP" show --json "$one")"
 }
 steps
