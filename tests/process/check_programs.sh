@@ -38,14 +38,14 @@ matches "JSON says that the document is valid" '"valid":true' "$("$FLOWSUP" chec
 doc '  - {id: a, cwd: bim, run: x}' '  - {id: b, needs: [a], exec: [no-such-program]}' \
 	'  - {id: c, env: {NO_SUCH_VARIABLE: {required: true}}, run: x}' '  - {id: d, exec: [no-such-program]}'
 both
-matches "each that is missing is said" 'warning: operation "a".*warning: operation "b".*operation "c".*operation "d"' \
+matches "each that is missing is said" 'warning: operation "a".*warning: operation "b".*operation "d".*operation "c"' \
 	"$(paste -sd' ' <<<"$check_said")"
 equal "by both" "78 $start_said" "$check_status $check_said"
 marks() { perl -MJSON::PP -0777 -ne 'print join " ", map { $_->{message} =~ /"(.)"/; $1 . ($_->{warning} ? "w" : "") }
 	@{decode_json($_)->{problems}}'; }
-equal "check --json has it in the problems" "aw bw c d" "$("$FLOWSUP" check --json flow.yaml 2>err | marks)"
+equal "check --json has it in the problems" "aw bw d c" "$("$FLOWSUP" check --json flow.yaml 2>err | marks)"
 equal "and one object on standard error" 1 "$(wc -l <err)"
-equal "start --json has it in the error" "aw bw c d" "$("$FLOWSUP" start --json flow.yaml 2>&1 >/dev/null | marks)"
+equal "start --json has it in the error" "aw bw d c" "$("$FLOWSUP" start --json flow.yaml 2>&1 >/dev/null | marks)"
 matches "a document without a name is called as its run" '"name":"flow"' "$("$FLOWSUP" check --json flow.yaml 2>/dev/null)"
 # ---- Directories ----
 doc '  - {id: a, cwd: bin, run: x}' '  - {id: b, needs: [a], cwd: made, run: x}'
