@@ -30,15 +30,15 @@ static const struct cli_option options[] = {
 static int
 read_flow(const struct cli *c, struct flow **out, struct flow_diagnostics *d, struct err *e)
 {
-	struct flow_overrides o = {.max_ops = cli_int(c, "max-ops", -1)};
 	const char *path = c->operands[0];
+	struct flow_overrides o = {.file = problems_file(path), .max_ops = cli_int(c, "max-ops", -1)};
 	struct flow *f;
 
 	stdin_expect_document(path);
 	if (flow_read_file(path, &f, d, e) < 0)
 		return -1;
 	if (o.max_ops >= 0 && flow_override(f, &o, &f, e) < 0)
-		return err_wrap(e, "%s", problems_file(path));
+		return -1;
 	if (flow_check_size(f, problems_file(path), d, e) < 0 ||
 	    flow_check_providers(f, NULL, problems_file(path), d, e) < 0) {
 		flow_free(f);

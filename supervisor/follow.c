@@ -561,6 +561,7 @@ turn(struct follower *w, int *status, struct err *e)
 		return true;
 	if (pump_events(w, e) != 0)
 		return true;
+	take_done(w, (int64_t)(w->tally.saved + w->tally.skipped));
 	say_status(w);
 	say_waiting(w);
 	out_flush(w->f->out);
@@ -578,7 +579,6 @@ turn(struct follower *w, int *status, struct err *e)
 	if (w->interrupted || !out_open(w->f->out) ||
 	    (w->deadline_ns != 0 && clock_monotonic_ns() >= w->deadline_ns))
 		return true;
-	take_done(w, (int64_t)(w->tally.saved + w->tally.skipped));
 	if (w->f->show == FOLLOW_LIVE)
 		live_draw(&w->live, &w->session, &w->tally);
 	*status = -1;

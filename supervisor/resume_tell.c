@@ -414,6 +414,20 @@ print_table(struct resuming *r)
 	table_print(t, r->c->out, "");
 }
 
+/* The flag that allows it, or would. */
+static struct json *
+lifted_by(const struct resuming *r, size_t i)
+{
+	const struct resume_row *row = &r->plan.rows[i];
+	const struct json *failure = row->action == RESUME_REFUSED
+	    ? json_find(r->plan.failures, "op", r->flow->ops[i].id)
+	    : NULL;
+	const char *flag = row->lifted != NULL ? row->lifted : json_cstr_of(json_get(failure, "flag"));
+
+	/* Where several would, the first: `commands` of the failure has them all. */
+	return flag != NULL ? json_string_lossy((struct slice){flag, strcspn(flag, "|")}, NULL) : json_null();
+}
+
 static struct json *
 rows_json(const struct resuming *r)
 {
@@ -427,8 +441,7 @@ rows_json(const struct resuming *r)
 		one = json_set(one, "action", json_cstr(resume_action_word(row->action)));
 		one = json_set(one, "reason", json_string_lossy(slice_of(row->reason), NULL));
 		one = json_set(one, "rerun", json_bool(row->rerun));
-		one = json_set(one, "lifted_by",
-		    row->lifted != NULL ? json_cstr(row->lifted) : json_null());
+		one = json_set(one, "lifted_by", lifted_by(r, i));
 		rows = json_append(rows, one);
 	}
 	return rows;

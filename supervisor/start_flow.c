@@ -346,6 +346,7 @@ start_change(struct cli *c, const char *file, struct flow_overrides *o, struct f
 	struct flow *was = *f;
 	int r;
 
+	o->file = file != NULL ? problems_file(file) : NULL;
 	o->concurrency = (unsigned)cli_int(c, "jobs", 0);
 	o->timeout_ns = cli_int(c, "timeout", 0);
 	o->max_ops = cli_int(c, "max-ops", -1);

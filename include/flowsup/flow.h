@@ -192,6 +192,7 @@ int flow_from_chain(const char *name, char *const *commands, struct flow **out, 
 
 /* Changes asked for on the command line, applied to the normalised document. */
 struct flow_overrides {
+	const char *file; /* of the document, for messages; or NULL */
 	const char *name;	  /* NULL: as it is */
 	unsigned concurrency;	  /* 0: as it is */
 	int64_t timeout_ns;	  /* 0: as it is */

@@ -168,7 +168,7 @@ flow_override(struct flow *f, const struct flow_overrides *o, struct flow **out,
 	flow_free(f);
 	if (doc == NULL)
 		return err_nomem(e);
-	r = model_read(doc, origin, NULL, &d, out, e);
+	r = model_read(doc, origin, o->file, &d, out, e);
 	flow_diagnostics_clear(&d);
 	return r;
 }

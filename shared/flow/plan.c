@@ -313,7 +313,7 @@ check_limits(struct reader *r)
 	else if (f->max_ops >= 0 && planned > (uint64_t)f->max_ops && r->origin != ORIGIN_STATE) {
 		p = problem(r, r->plan, "%zu operations are planned, and max_ops is %lld", planned,
 		    (long long)f->max_ops);
-		hint(p, "max_ops: %zu, or more where operations add others", planned);
+		hint(p, "max_ops: %zu, or --max-ops %zu; more where operations add others", planned, planned);
 	}
 }
 

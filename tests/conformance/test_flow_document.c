@@ -687,7 +687,7 @@ static const struct refused {
 	     "  - {id: a, run: x}\n"
 	     "  - {id: b, run: x}\n"), false, ERR_DOCUMENT, 3, 3,
 	"2 operations are planned, and max_ops is 1",
-	"max_ops: 2, or more where operations add others"},
+	"max_ops: 2, or --max-ops 2; more where operations add others"},
     {"max_ops_large", TEXT("max_ops: 100001\n"
 	     "plan: [{id: a, run: x}]\n"), false, ERR_DOCUMENT, 1, 10,
 	"\"max_ops\" must be from 1 to 100000",

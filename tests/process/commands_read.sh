@@ -436,4 +436,10 @@ for words in list "show $id" "wait $id" "resume -n $id" "kill $id" "logs $id" "c
 	check "$words: prints an object" [ -s printed ]
 	equal "$words: every member stands in the man page" "" "$(undocumented <printed)"
 done
+# ---- start --wait, without a terminal ----
+# An operation starts behind the saved outcome of the one before it.
+"$FLOWSUP" start --wait --chain true true true true true true 2>"$T/lines" >/dev/null
+equal "how many are done is no older than the lines above it" "" "$(awk '/ started$/ && !/run started/ { n++ }
+	/ is running, / { match($0, /running, [0-9]+/); if (substr($0, RSTART + 9, RLENGTH - 9) + 1 < n) print }' "$T/lines")"
+
 plan

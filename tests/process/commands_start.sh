@@ -62,6 +62,10 @@ printf '#!/bin/sh\necho hi\n' >script
 chmod +x script
 fails "a script" 2 "hint: flowsup start -- ./script " "$FLOWSUP" start script
 fails "a program" 2 "hint: flowsup start -- /bin/sh " "$FLOWSUP" start /bin/sh
+for words in "start" "check"; do
+	fails "$words: more operations than --max-ops" 2 '^flowsup: demo.yaml:[0-9]+:[0-9]+: 2 operations.*or --max-ops 2' \
+		"$FLOWSUP" $words --max-ops 1 demo.yaml
+done
 fails "two documents" 2 "unexpected" "$FLOWSUP" start demo.yaml demo.yaml
 fails "document and command" 2 "exclude" "$FLOWSUP" start demo.yaml -- true
 fails "--each and --chain" 2 "exclude" "$FLOWSUP" start --each x --chain y

@@ -56,6 +56,8 @@ for format in 2 3; do
 		10|operation "named"|requires the variable NEEDED, which is not set|read -r NEEDED; export NEEDED; flowsup resume|
 		12||SOME_TOKEN is not set|--without-env SOME_TOKEN|3 4 7 10
 	END
+	equal "version $format: the operations name their flags too" "bad retry-failed,made accept-missing-artifacts,pay rerun-in-flight" \
+		"$(dry | grep -o '"id":"\(bad\|made\|pay\)"[^}]*' | sed -E 's/"id":"([a-z]+)".*"lifted_by":"([a-z-]+)".*/\1 \2/' | sort | paste -sd,)"
 	equal "version $format: flags of what did not happen lift nothing" "3 4 7 10 12" \
 		"$(checks "$(dry --allow-degraded-context --drop-respawned --rerun-changed)")"
 	equal "version $format: what is set here is taken from here" "3 4 7" \
