@@ -13,6 +13,7 @@
 #include "cli.h"
 #include "client.h"
 #include "doctor.h"
+#include "flowsup/checkpoint.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/home.h"
@@ -402,6 +403,19 @@ was_run(const struct doctor *d, const char *name)
 	return run_id_is_valid(name) && rundir_stage(&d->home, name) == RUNDIR_BORN;
 }
 
+/* Without one nothing can be resumed from the directory. */
+static bool
+has_checkpoint(const struct doctor *d, const char *name)
+{
+	struct err ignored = {0};
+	int fd = rundir_open(&d->home, name, &ignored);
+	struct stat st;
+	bool has = fd >= 0 && fstatat(fd, CKPT_BASE, &st, AT_SYMLINK_NOFOLLOW) == 0;
+
+	fd_close(&fd);
+	return has;
+}
+
 /* A run that the database does not know: its worker may live all the same. */
 static void
 say_unknown_run(struct doctor *d, const char *name)
@@ -414,6 +428,8 @@ say_unknown_run(struct doctor *d, const char *name)
 		add_path(d, name, &hint);
 		doctor_say(d, GRADE_WARNING, "runs", buf_text(&hint),
 		    "%s is not in the database, but its worker %d lives", name, (int)id.pid);
+	} else if (!has_checkpoint(d, name)) {
+		doctor_say(d, GRADE_WARNING, "runs", NULL, "%s is not in the database, and has no checkpoint", name);
 	} else {
 		buf_puts(&hint, "flowsup resume ");
 		add_path(d, name, &hint);

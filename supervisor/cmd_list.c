@@ -304,6 +304,15 @@ check_files(int fd, struct json *run, int *status)
 	return json_set(run, "problems", problems);
 }
 
+/* A resume would be refused: there is no command that goes on from here. */
+static struct json *
+not_resumable(struct json *run)
+{
+	if (!json_is_true(json_get(run, "resumable")))
+		return run;
+	return json_set(json_set(run, "resumable", json_bool(false)), "resume_command", json_null());
+}
+
 static struct json *
 check_one(const struct home *h, struct json *run, int *status)
 {
@@ -330,8 +339,10 @@ check_one(const struct home *h, struct json *run, int *status)
 	} else {
 		none = e.code == ERR_NOTFOUND;
 		word = none ? "none" : ckpt_status_name(CKPT_REFUSED);
-		if (!none)
+		if (!none) {
 			*status = err_exit_status(ERR_CHECKPOINT);
+			run = not_resumable(run);
+		}
 	}
 	if (!none)
 		tell_report(run, &report);

@@ -436,6 +436,12 @@ for words in list "show $id" "wait $id" "resume -n $id" "kill $id" "logs $id" "c
 	check "$words: prints an object" [ -s printed ]
 	equal "$words: every member stands in the man page" "" "$(undocumented <printed)"
 done
+# ---- A checkpoint that is refused ----
+run=$("$FLOWSUP" start --wait -- false 2>/dev/null)
+matches "a run that can be resumed" '"resumable":true.*"resume_command":"flowsup resume' "$("$FLOWSUP" list --check --json -n 1)"
+echo x >"$FLOWSUP_HOME/runs/$run/checkpoint.json"
+matches "cannot be any more" '"resumable":false.*"resume_command":null' "$("$FLOWSUP" list --check --json -n 1 2>/dev/null)"
+
 # ---- start --wait, without a terminal ----
 # An operation starts behind the saved outcome of the one before it.
 "$FLOWSUP" start --wait --chain true true true true true true 2>"$T/lines" >/dev/null

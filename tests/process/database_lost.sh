@@ -38,6 +38,11 @@ kill -TERM "$worker"
 wait_until gone "$worker"
 look
 matches "doctor goes on to name the run" "$id is not in the database\"" "$(doctor runs)"
+mkdir -m 700 "$FLOWSUP_HOME/runs/20200101T000000-abcdef"
+look
+matches "of one without a checkpoint no command is named that would fail" \
+	'20200101T000000-abcdef is not in the database, and has no checkpoint","hint":null' "$(doctor runs)"
+rmdir "$FLOWSUP_HOME/runs/20200101T000000-abcdef"
 check "and never advises to remove it" [ -z "$(doctor leftovers | grep -F "$id")" ]
 operation=$("$FLOWSUP" resume "$FLOWSUP_HOME/runs/$id" 2>&1 | sed -nE 's/.*hint: kill ([0-9]+).*/\1/p')
 check "resume of the directory names what still runs" alive "${operation:-0}"

@@ -105,6 +105,10 @@ check "with all slots taken a further attempt waits for one as well" \
 	wait_until why_is again "waiting waits for its next attempt and a slot"
 equal "and so does what never ran" "pending waits for a slot" "$(op "$run" next state why)"
 "$FLOWSUP" kill "$run" 2>/dev/null
+first=$("$FLOWSUP" start --unique key -- sleep 1000)
+run=$("$FLOWSUP" start --unique key --if-running queue -- true 2>/dev/null)
+check "of a run that waits itself nothing waits for a slot" wait_until why_is true "pending waits for the run to start"
+for each in "$run" "$first"; do "$FLOWSUP" kill "$each" 2>/dev/null; done
 rm -f tried
 run=$("$FLOWSUP" start - <<'YAML'
 plan: [{id: again, run: "test -e tried || { touch tried; exit 4; }", retry: {attempts: 2, backoff: 1ms}}]
