@@ -258,6 +258,7 @@ insert_row(const struct cli *c, struct store *s, const struct flow *f, struct ma
 	n.place = m->place[0] != '\0' ? m->place : NULL;
 	n.unique_key = cli_text(c, "unique", NULL);
 	n.behind = unique_mode(c) == UNIQUE_QUEUE || unique_mode(c) == UNIQUE_REPLACE;
+	n.replace = unique_mode(c) == UNIQUE_REPLACE;
 	n.blocker = m->blocker;
 	n.policy = policy.object;
 	n.notify = policy.notify;

@@ -34,6 +34,12 @@ find_run(const struct daemon *d, const char *run_id)
 	return NULL;
 }
 
+bool
+kept_is_watched(const struct daemon *d, const char *run_id)
+{
+	return find_run(d, run_id) != NULL;
+}
+
 static struct kept_run *
 run_of(struct daemon *d, const char *run_id)
 {
@@ -114,11 +120,12 @@ list_job(struct daemon *d, struct job *j, struct err *e)
 		return e->code == ERR_NOTFOUND ? JOB_DONE : JOB_FAILED;
 	daemon_worked(d);
 	clients_tell_changed(d, j->run_id, status_word(STATUS_CRASHED), NULL);
+	d->scan_wanted = true; /* it may have kept its key */
 	return JOB_DONE;
 }
 
-static void
-store_list(struct kept_run *r)
+void
+kept_store_list(struct kept_run *r)
 {
 	struct json *all = json_array();
 	struct kept_op *o;
@@ -156,8 +163,9 @@ kept_over(struct kept_op *o)
 	struct kept_run *r = o->run;
 
 	op_drop(o);
-	if (!r->resumed)
-		store_list(r);
+	/* While all of it is being ended there may be more than these. */
+	if (!r->resumed && !kept_is_ending(r))
+		kept_store_list(r);
 	kept_run_look(r);
 }
 

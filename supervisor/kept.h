@@ -31,6 +31,7 @@ void kept_init(struct kept *k);
 void kept_clear(struct daemon *d);
 /* What a report says of a crashed run. */
 void kept_report(struct daemon *d, const char *run_id, const struct json *answer);
+bool kept_is_watched(const struct daemon *d, const char *run_id);
 /* A child that has ended and is not reaped yet: true when it was one of ours, and is reaped now or when
  * its end is written down. */
 bool kept_reap(struct daemon *d, pid_t pid);

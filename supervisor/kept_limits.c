@@ -75,7 +75,7 @@ store_until(struct daemon *d, const char *run_id, const struct json *seconds, in
 	return session_metadata(d->store, run_id, POLICY, o, e);
 }
 
-/* Whoever told its worker to stop now was told that nothing of it runs on. */
+/* Whoever told it to stop now was told that nothing of it runs on. */
 static int
 is_stopped_now(struct daemon *d, const char *run_id, bool *is, struct err *e)
 {
@@ -140,6 +140,12 @@ end_of(const struct kept_run *r, const char *op)
 	return NULL;
 }
 
+bool
+kept_is_ending(const struct kept_run *r)
+{
+	return end_of(r, "") != NULL;
+}
+
 /* The lock goes with the last one that needs it. */
 static void
 end_free(struct kept_end *n)
@@ -183,11 +189,14 @@ helper_ended(struct kept_end *n, const struct proc_end *end)
 	struct kept_run *r = n->run;
 	struct daemon *d = r->daemon;
 	int status = end->known && !end->signaled ? end->code : -1;
+	bool all = n->op[0] == '\0';
 
 	try_again(r, n->op, status == END_DONE || status == END_LATER ? AGAIN_MS : AGAIN_FAILED_MS);
 	if (status == END_RESUMED)
 		r->resumed = true;
 	end_free(n);
+	if (all && !r->resumed)
+		kept_store_list(r);
 	kept_arm(d);
 	kept_run_look(r);
 }

@@ -70,6 +70,9 @@ bool kept_has_record(struct daemon *d, const struct kept_op *o);
 /* Frees r when nothing of it is left. */
 void kept_run_look(struct kept_run *r);
 
+/* Its row says what runs. */
+void kept_store_list(struct kept_run *r);
+
 /* kept_ends.c */
 /* Whether its end was held, and is written down now. One that could not be is o's from then on. */
 bool kept_claim(struct daemon *d, struct kept_op *o);
@@ -81,6 +84,8 @@ void kept_arm(struct daemon *d);
 void kept_look_at_end(struct kept_op *o, int64_t now);
 /* A child that has ended: true when it was a helper of r's, which is reaped; r may go with it. */
 bool kept_helper_reap(struct kept_run *r, pid_t pid);
+/* All that is there of r. */
+bool kept_is_ending(const struct kept_run *r);
 /* Watches its helpers no longer; they go on. */
 void kept_forget_ends(struct kept_run *r);
 /* Asks the row for how long r is kept; orphans is the document's word, in seconds (NULL: for ever). */

@@ -133,11 +133,19 @@ leave_queued(struct daemon *d, const struct session *s, const char *reason, cons
 }
 
 static enum job_result
-leave_behind(struct daemon *d, const struct session *s, const char *blocker, struct err *e)
+leave_behind(struct daemon *d, const struct session *s, const struct queue_standing *at, struct err *e)
 {
-	char text[sizeof("waits for the end of run ") + RUN_ID_TEXT];
+	char text[sizeof("waits for what run  left") + RUN_ID_TEXT];
 
-	snprintf(text, sizeof(text), "waits for the end of run %s", blocker);
+	if (at->being_ended) {
+		/* Q_STARTABLE knows this text. */
+		snprintf(text, sizeof(text), "waits for what run %s left", at->blocker);
+		/* Nobody else may ask what that is: its worker may have been a command's. */
+		if (!kept_is_watched(d, at->blocker) && !report_is_asked(d, at->blocker))
+			report_ask(d, at->blocker);
+	} else {
+		snprintf(text, sizeof(text), "waits for the end of run %s", at->blocker);
+	}
 	return leave_queued(d, s, "run.queued.unique", text, e);
 }
 
@@ -237,7 +245,7 @@ start_run(struct daemon *d, const struct session *s, struct err *e)
 	if (queue_standing(d->store, s, &standing, e) != 0)
 		return JOB_FAILED;
 	if (standing.blocker[0] != '\0')
-		return leave_behind(d, s, standing.blocker, e);
+		return leave_behind(d, s, &standing, e);
 	if (standing.no_slot)
 		return leave_queued(d, s, "run.queued.slot", NULL, e);
 	if (!queue_has_room(d->descriptors, d->workers.count, d->clients.count)) {

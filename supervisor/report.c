@@ -76,6 +76,7 @@ keep_job(struct daemon *d, struct job *j, struct err *e)
 		return JOB_FAILED;
 	daemon_worked(d);
 	clients_tell_changed(d, j->run_id, status_word(STATUS_CRASHED), NULL);
+	d->scan_wanted = true; /* it may have kept its key */
 	return JOB_DONE;
 }
 
@@ -263,6 +264,19 @@ start_next(struct daemon *d)
 		TAILQ_REMOVE(&d->reports.list, r, entry);
 		TAILQ_INSERT_HEAD(&d->reports.list, r, entry);
 	}
+}
+
+bool
+report_is_asked(const struct daemon *d, const char *run_id)
+{
+	const struct report *r;
+
+	TAILQ_FOREACH(r, &d->reports.list, entry)
+	{
+		if (strcmp(r->run_id, run_id) == 0)
+			return true;
+	}
+	return false;
 }
 
 void

@@ -151,13 +151,22 @@ end_without_worker(struct replacing *r, const char *run_id)
 	return rc;
 }
 
+/* What ran when the new one was made has its stop by that. */
 static int
 send_stop(struct replacing *r, const char *run_id)
 {
-	struct json *payload = json_set(json_object(), "mode", json_cstr("now"));
+	struct json *payload;
 	struct err ignored = {0};
+	struct control_standing at;
 	char id[UUID_TEXT];
 
+	if (control_standing(r->store, run_id, &at, &r->err) != 0)
+		return -1;
+	if (at.stop_asked_now || at.stopped_now) {
+		(void)client_poke(r->home, run_id, &ignored);
+		return 0;
+	}
+	payload = json_set(json_object(), "mode", json_cstr("now"));
 	if (control_insert(r->store, run_id, "stop", payload, id, &r->err) != 0) {
 		/* It has ended meanwhile, or crashed. */
 		if (r->err.code != ERR_REFUSED)

@@ -101,6 +101,7 @@ struct session_new {
 	/* At most one job with this key goes on; NULL: that of resumed_from, else none. */
 	const char *unique_key;
 	bool behind;	/* where one does: wait for its end. Else ERR_RUNNING, with its run in blocker */
+	bool replace;	/* with behind: what runs with the key is told to stop, in the same transaction */
 	char *blocker;	/* RUN_ID_TEXT bytes, or NULL; "" when nothing is in the way */
 	/* {"notify":{"command":[...]},"watchdog_ns":N,"withheld":[NAME...],"foreground":true}, or NULL */
 	const struct json *policy;
@@ -117,7 +118,8 @@ int session_read(struct store *s, const char *run_id, struct session *out, struc
  * One move of the table in status.h, with its reason and a status_transitions row, status, end
  * time and counts in one statement. *moved (may be NULL) is false when the run is terminal already or
  * the move is not allowed from where it is: nothing was written. text may be NULL: the table's. A
- * negative `done` leaves the count. A crash of a run that was being stopped gives up its restarts.
+ * negative `done` leaves the count. A crash of a run that was being stopped says so in its text and
+ * gives up its restarts; stops that its worker had not answered have been applied by it.
  */
 int session_transition(struct store *s, const char *run_id, enum run_status to,
     const char *reason_code, const char *text, int64_t done, bool *moved, struct err *e);
@@ -217,6 +219,7 @@ int queue_each(struct store *s, queue_each_fn *each, void *arg, struct err *e);
 struct queue_standing {
 	bool no_slot;		   /* those before it have all slots of its queue */
 	char blocker[RUN_ID_TEXT]; /* an older job with its key; "": none */
+	bool being_ended;	   /* of that one only what a stop has left runs */
 };
 int queue_standing(struct store *s, const struct session *queued, struct queue_standing *out,
     struct err *e);

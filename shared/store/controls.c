@@ -406,6 +406,38 @@ control_end_job(struct store *s, const char *run_id, struct err *e)
 }
 
 int
+control_stop_inside(struct store *s, const char *run_id, struct err *e)
+{
+	struct control_standing at;
+	struct json *payload;
+	char id[UUID_TEXT];
+	int changed = 0, rc;
+
+	if (control_standing(s, run_id, &at, e) != 0)
+		return -1;
+	if (at.stop_asked_now || at.stopped_now)
+		return 0;
+	payload = json_set(json_object(), "mode", json_cstr("now"));
+	rc = payload == NULL ? err_nomem(e) : uuid_make(id, e);
+	if (rc == 0)
+		rc = add_row(s, id, run_id, "stop", payload, &changed, e);
+	json_unref(payload);
+	return rc;
+}
+
+int
+control_stop_dead(struct store *s, const char *run_id, struct err *e)
+{
+	sqlite3_stmt *q = store_statement(s, Q_CONTROL_STOP_DEAD, e);
+
+	if (q == NULL)
+		return -1;
+	if (!bind_text(q, 1, run_id) || !bind_real(q, 2, store_now()) || !bind_text(q, 3, took_effect))
+		return err_nomem(e);
+	return store_run(s, q, NULL, e);
+}
+
+int
 control_resolve(struct store *s, const char *id, bool applied, const char *who, bool *written,
     struct err *e)
 {

@@ -31,21 +31,33 @@
 #define IS_LIVE(t) t ".status IN ('queued', 'starting', 'running', 'paused')"
 /* Crashed, and about to be resumed by its policy: the job goes on. */
 #define IS_RESTARTING(t) t ".status = 'crashed' AND " t ".restarts_left > 0"
+/*
+ * Crashed while it was being stopped at once, and something of it runs, or may for all that is known yet.
+ * Whoever stopped it so was told that nothing of it goes on.
+ */
+#define IS_BEING_ENDED(t)                                                                          \
+	t ".status = 'crashed' AND CASE WHEN json_valid(" t ".metadata) "                          \
+	"THEN COALESCE(json_array_length(" t ".metadata, '$.running_operations'), 1) > 0 END "     \
+	"AND EXISTS(SELECT 1 FROM session_controls c WHERE c.session_id = " t ".id "               \
+	"AND c.verb = 'stop' AND c.result LIKE 'applied%' AND c.applied_at IS NOT NULL "           \
+	"AND CASE WHEN json_valid(c.payload) THEN json_extract(c.payload, '$.mode') = 'now' END) " \
+	"AND NOT EXISTS(SELECT 1 FROM sessions a WHERE a.resumed_from = " t ".id)"
 /* Jobs that have a slot of queue q. */
 #define SLOTS_USED(q)                                                                              \
 	"((SELECT COUNT(*) FROM sessions u WHERE " IS_LIVE("u") " AND u.queue = " q " AND "        \
 	"(u.status <> 'queued' OR u.restarts_done > 0)) + "                                        \
 	"(SELECT COUNT(*) FROM sessions u WHERE " IS_RESTARTING("u") " AND u.queue = " q "))"
+#define UNIQUE_BEING_ENDED "b.status = 'crashed' AND b.restarts_left = 0"
 /*
  * The oldest run of another job that goes on with this key, before a run with `restarts` made at `at`.
  * What has left the queue is before everybody; of those in it an automatic resume is, whose job has
  * its key already however late its row came.
  */
-#define UNIQUE_BLOCKER(key, origin, restarts, at)                                                  \
-	"SELECT b.run_id FROM sessions b WHERE b.unique_key = " key " AND b.origin <> " origin     \
-	" AND (" IS_LIVE("b") " OR " IS_RESTARTING("b") ") AND (b.status <> 'queued' OR "          \
-	"(b.restarts_done = 0, b.created_at) < (" restarts " = 0, " at ")) "                       \
-	"ORDER BY b.created_at LIMIT 1"
+#define UNIQUE_BLOCKER(what, key, origin, restarts, at)                                            \
+	"SELECT " what " FROM sessions b WHERE b.unique_key = " key " AND b.origin <> " origin     \
+	" AND (" IS_LIVE("b") " OR " IS_RESTARTING("b") " OR (" IS_BEING_ENDED("b") ")) "          \
+	"AND (b.status <> 'queued' OR (b.restarts_done = 0, b.created_at) < "                      \
+	"(" restarts " = 0, " at ")) ORDER BY b.created_at LIMIT 1"
 
 #define CONTROL_COLUMNS "id, verb, payload, created_at, claimed_at, applied_at, result"
 
@@ -138,6 +150,10 @@
 	    "WHERE applied_at IS NULL AND claimed_at IS NULL AND session_id = "                    \
 	    "(SELECT id FROM sessions WHERE run_id = ?1 AND (status IN ('completed', 'failed', "   \
 	    "'timed_out', 'cancelled') OR (?4 AND status = 'crashed')))")                          \
+	X(Q_CONTROL_STOP_DEAD,                                                                     \
+	    "UPDATE session_controls SET applied_at = ?2, result = ?3 "                            \
+	    "WHERE verb = 'stop' AND applied_at IS NULL AND session_id "                           \
+	    " = (SELECT id FROM sessions WHERE run_id = ?1)")                        \
 	X(Q_CONTROL_RESOLVE,                                                                       \
 	    "UPDATE session_controls SET applied_at = ?2, result = ?3 || ': resolved by ' || ?4 "  \
 	    "|| ' after the claim ''' || result || ''' was taken and never reported back' "        \
@@ -157,7 +173,9 @@
 		      " AND s.reason_code <> 'run.queued.environment') "                           \
 		      "OR EXISTS(SELECT 1 FROM sessions s WHERE " IS_RESTARTING("s") ") "          \
 		      "OR EXISTS(SELECT 1 FROM notices WHERE claimed_at IS NULL)")                 \
-	X(Q_UNIQUE, UNIQUE_BLOCKER("?1", "?2", "?3", "?4"))                                              \
+	X(Q_UNIQUE_LIVE, "SELECT run_id FROM sessions WHERE unique_key = ?1 AND origin <> ?2 "     \
+			 "AND status IN ('starting', 'running', 'paused') LIMIT 1")                \
+	X(Q_UNIQUE, UNIQUE_BLOCKER("b.run_id, " UNIQUE_BEING_ENDED, "?1", "?2", "?3", "?4"))                                              \
 	X(Q_QUEUE_SET, "INSERT INTO queues(name, slots) VALUES(?1, ?2) "                           \
 		       "ON CONFLICT(name) DO UPDATE SET slots = ?2")                               \
 	X(Q_QUEUES, "SELECT n.name, COALESCE(q.slots, 0), " SLOTS_USED("n.name") ", "              \
@@ -175,9 +193,10 @@
 	X(Q_STARTABLE,                                                                             \
 	    "SELECT s.run_id, s.queue, s.reason_code, s.restarts_done FROM sessions s WHERE "      \
 	    IS_LIVE("s") " AND s.status = 'queued' AND s.reason_code <> 'run.queued.environment' " \
-	    "AND (s.unique_key IS NULL OR s.reason_code = 'run.queued.new' OR NOT EXISTS("         \
-	    UNIQUE_BLOCKER("s.unique_key", "s.origin", "s.restarts_done", "s.created_at")          \
-	    ")) ORDER BY s.created_at")                                                            \
+	    "AND (s.unique_key IS NULL OR s.reason_code = 'run.queued.new' OR CASE ("              \
+	    UNIQUE_BLOCKER(UNIQUE_BEING_ENDED, "s.unique_key", "s.origin", "s.restarts_done",      \
+		"s.created_at") ") WHEN 0 THEN 0 WHEN 1 THEN s.reason NOT LIKE 'waits for what %' "\
+	    "ELSE 1 END) ORDER BY s.created_at")                                                            \
 	X(Q_NOTICE_ADD, "INSERT INTO notices(session_id, event, at) SELECT id, ?2, ?3 "            \
 			"FROM sessions WHERE run_id = ?1 AND (notify = 'all' "                     \
 			"OR (notify = 'problems' AND ?4)) ON CONFLICT DO NOTHING")                 \

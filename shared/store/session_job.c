@@ -105,7 +105,8 @@ struct claimant {
 
 /* 1: found, 0: nobody goes on with this key. */
 static int
-find_blocker(struct store *s, const struct claimant *c, char run_id[RUN_ID_TEXT], struct err *e)
+find_blocker(struct store *s, const struct claimant *c, char run_id[RUN_ID_TEXT], bool *being_ended,
+    struct err *e)
 {
 	sqlite3_stmt *q = store_statement(s, Q_UNIQUE, e);
 	int rc;
@@ -119,8 +120,29 @@ find_blocker(struct store *s, const struct claimant *c, char run_id[RUN_ID_TEXT]
 	if (rc != 1)
 		return rc;
 	column_copy(q, 0, run_id, RUN_ID_TEXT);
+	*being_ended = sqlite3_column_int(q, 1) != 0;
 	sqlite3_reset(q);
 	return 1;
+}
+
+/* Between the look at what runs and its stop it could die, and what it leaves would run beside. */
+static int
+stop_replaced(struct store *s, const struct claimant *c, struct err *e)
+{
+	sqlite3_stmt *q = store_statement(s, Q_UNIQUE_LIVE, e);
+	char run_id[RUN_ID_TEXT];
+	int rc;
+
+	if (q == NULL)
+		return -1;
+	if (!bind_text(q, 1, c->key) || !bind_text(q, 2, c->origin))
+		return err_nomem(e);
+	rc = store_step(s, q, e);
+	if (rc != 1)
+		return rc;
+	column_copy(q, 0, run_id, RUN_ID_TEXT);
+	sqlite3_reset(q);
+	return control_stop_inside(s, run_id, e);
 }
 
 int
@@ -129,17 +151,18 @@ unique_check(struct store *s, const struct session_new *n, const char *origin, d
 {
 	const struct claimant c = {n->unique_key, origin, n->restarts_done, now};
 	char blocker[RUN_ID_TEXT] = "";
+	bool being_ended;
 	int rc = 0;
 
 	/* A resume goes on with a job that has its key already; it waits when it must. */
 	if (n->unique_key != NULL)
-		rc = find_blocker(s, &c, blocker, e);
+		rc = find_blocker(s, &c, blocker, &being_ended, e);
 	if (rc < 0)
 		return -1;
 	if (n->blocker != NULL)
 		memcpy(n->blocker, blocker, sizeof(blocker));
 	if (rc == 0 || n->behind)
-		return 0;
+		return rc == 1 && n->replace ? stop_replaced(s, &c, e) : 0;
 	return err_set(e, ERR_RUNNING, "run %s goes on with the key '%s'", blocker, n->unique_key);
 }
 
@@ -214,5 +237,5 @@ queue_standing(struct store *s, const struct session *queued, struct queue_stand
 		return -1;
 	if (queued->unique_key[0] == '\0')
 		return 0;
-	return find_blocker(s, &c, out->blocker, e) < 0 ? -1 : 0;
+	return find_blocker(s, &c, out->blocker, &out->being_ended, e) < 0 ? -1 : 0;
 }

@@ -26,6 +26,11 @@ int unique_check(struct store *s, const struct session_new *n, const char *origi
     struct err *e);
 /* As session_give_up. */
 int give_up_inside(struct store *s, const char *run_id, const char *why, bool *gave_up, struct err *e);
+/* A stop with mode now, unless one waits or was applied. */
+int control_stop_inside(struct store *s, const char *run_id, struct err *e);
+/* The stops of a run whose worker is dead: nobody takes them from here on, and a death is one way to
+ * start nothing more, so they have been applied. */
+int control_stop_dead(struct store *s, const char *run_id, struct err *e);
 /* One member of metadata. Consumes value. */
 int session_set_inside(struct store *s, const char *run_id, const char *name, struct json *value,
     struct err *e);

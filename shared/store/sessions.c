@@ -520,16 +520,41 @@ write_place(struct store *s, const struct move *m, struct err *e)
 	return store_run(s, q, NULL, e);
 }
 
-/* Whoever stopped it was told that nothing of it starts any more. */
+static const char being_stopped[] = "it was being stopped";
+
+/* Whoever stopped it was told that nothing of it starts any more, whether or not its worker came to
+ * hear of it. */
 static int
 keep_stopped(struct store *s, const char *run_id, struct err *e)
 {
 	struct control_standing at;
 	bool gave_up;
 
-	if (control_standing(s, run_id, &at, e) != 0)
+	if (control_stop_dead(s, run_id, e) != 0 || control_standing(s, run_id, &at, e) != 0)
 		return -1;
-	return at.stopped ? give_up_inside(s, run_id, "it was being stopped", &gave_up, e) : 0;
+	return at.stopped ? give_up_inside(s, run_id, being_stopped, &gave_up, e) : 0;
+}
+
+/* A crash says, too, that it was no surprise. */
+static int
+write_end(struct store *s, const struct move *m, double now, struct err *e)
+{
+	struct control_standing at = {0};
+	struct move said = *m;
+	struct buf text = {0};
+	int rc = 0;
+
+	if (m->to == STATUS_CRASHED)
+		rc = control_standing(s, m->run_id, &at, e);
+	if (rc == 0 && (at.stopped || at.stop_asked)) {
+		buf_printf(&text, "%s; %s", m->text, being_stopped);
+		rc = buf_ok(&text, e);
+		said.text = buf_text(&text);
+	}
+	if (rc == 0)
+		rc = write_move(s, &said, now, e);
+	buf_clear(&text);
+	return rc;
 }
 
 static int
@@ -543,7 +568,7 @@ move_inside(struct store *s, const struct move *m, bool *moved, struct err *e)
 	*moved = status_may_become(at.status, m->to);
 	if (!*moved)
 		return 0;
-	if (write_move(s, m, now, e) != 0 || (m->place != NULL && write_place(s, m, e) != 0))
+	if (write_end(s, m, now, e) != 0 || (m->place != NULL && write_place(s, m, e) != 0))
 		return -1;
 	if (add_transition(s, at.session_id, m->to, m->code, m->text, now, e) != 0 ||
 	    add_notice(s, m, now, e) != 0)

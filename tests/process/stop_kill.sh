@@ -135,6 +135,20 @@ equal "when nothing runs there is nothing to stop" 4 $?
 "$FLOWSUP" stop "$run" --now --drain 2>/dev/null
 equal "two modes are one too many" 2 $?
 
+# ---- Its worker dies before it has heard of the stop ----
+control_states() { "$FLOWSUP" ctl status "$run" --json | sed -nE 's/.*"state":"([a-z ]*)".*/\1/p'; }
+begin
+stop_still "$worker"
+"$FLOWSUP" stop "$run" --now --wait=0 2>/dev/null
+kill -KILL "$worker"
+check "stop --now, then the worker dies: its operation is ended" wait_until gone "$pid"
+check "the run has crashed" wait_until is_crashed "$run"
+equal "the stop has been applied" applied "$(control_states)"
+matches "the run says that it was being stopped" "SIGKILL; it was being stopped" "$("$FLOWSUP" show "$run")"
+again=$("$FLOWSUP" resume "$run" 2>/dev/null)
+check "a resume is not stopped by it" wait_until status_is "$again" running
+"$FLOWSUP" kill "$again" 2>/dev/null
+
 # ---- While it stops ----
 cat >slow.yaml <<-'END'
 	concurrency: 1

@@ -78,6 +78,19 @@ wait_until both_began
 wait_until worker_is_ready "$one"
 replaces "running" --unique live
 
+# Its worker dies with the stop unanswered: nobody but the supervisor ends what is there.
+one=$(held --unique deaf)
+wait_until both_began
+wait_until worker_is_ready "$one"
+worker=$(worker_pid "$one")
+stop_still "$worker"
+new=$(replacer --unique deaf)
+equal "its stop stands with the new run" 1 "$(sql "SELECT COUNT(*) FROM session_controls c JOIN sessions s ON s.id = c.session_id WHERE s.run_id = '$one'")"
+kill -KILL "$worker"
+check "dead before it heard of its stop: the new run starts" wait_until is "$new" completed
+equal "dead before it heard of its stop: and finds nothing" "" "$(cat "$T/found")"
+equal "after it waited for what was left" 1 "$(sql "SELECT COUNT(*) FROM status_transitions t JOIN sessions s ON s.id = t.session_id WHERE s.run_id = '$new' AND t.reason = 'waits for what run $one left'")"
+
 one=$(held --unique dead --restart 3)
 wait_until both_began
 crash_late "$one"
