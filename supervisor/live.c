@@ -363,6 +363,27 @@ has_terminal(const struct live *l)
 	return group < 0 || group == getpgrp();
 }
 
+/* What is typed would move the cursor, from which the way back up is counted. */
+static void
+silence(struct live *l)
+{
+	struct termios quiet;
+
+	if (l->silent || tcgetattr(l->out->fd, &l->echoing) != 0)
+		return;
+	quiet = l->echoing;
+	quiet.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
+	l->silent = tcsetattr(l->out->fd, TCSANOW, &quiet) == 0;
+}
+
+static void
+unsilence(struct live *l)
+{
+	if (l->silent && has_terminal(l))
+		(void)tcsetattr(l->out->fd, TCSANOW, &l->echoing);
+	l->silent = false;
+}
+
 /* Most terminals wrap lines that have become too wide; these cut them off. */
 static bool
 terminal_wraps(void)
@@ -428,6 +449,7 @@ live_draw(struct live *l, const struct session *s, const struct tally *t)
 {
 	if (!has_terminal(l) || !is_settled(l))
 		return;
+	silence(l);
 	if (l->settled_ns != 0)
 		take_away(l);
 	l->settled_ns = 0;
@@ -447,6 +469,7 @@ live_draw(struct live *l, const struct session *s, const struct tally *t)
 void
 live_erase(struct live *l)
 {
+	unsilence(l);
 	if (l->drawn == 0 || !has_terminal(l))
 		return;
 	out_resize(l->out);

@@ -5,6 +5,8 @@
 #ifndef FLOWSUP_LIVE_H
 #define FLOWSUP_LIVE_H
 
+#include <termios.h>
+
 #include "events.h"
 #include "flowsup/store.h"
 #include "output.h"
@@ -17,6 +19,8 @@ struct live {
 	const char *home_option; /* for commands that are shown; or NULL */
 	int drawn;		 /* lines on the screen that are ours */
 	int widths[LIVE_ROWS_MOST]; /* their columns */
+	struct termios echoing; /* modes of the terminal, where `silent` says that it shows no keys */
+	bool silent;
 	int64_t settled_ns; /* the terminal got another size: when it is taken for the last one; or 0 */
 };
 

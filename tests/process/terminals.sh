@@ -52,6 +52,9 @@ fits() {
 display() { printed | sed -n '/\[[█░]*\]/,$p'; }
 # The display is there once, whole, and no line of it wraps.
 drawn_once() { [ "$(bars)" = 1 ] && display | fits && shows 'coloured +[0-9.]+m?s' && shows running; }
+# What the bar says of the time; and whether the display was drawn anew since, and is there once.
+elapsed() { screen | grep -oE 'running  [0-9.]+m?s' | head -n 1; }
+drawn_later() { [ "$(elapsed)" != "$stamp" ] && drawn_once; }
 # The command that is shown for the gate, as a shell would read it.
 answer() {
 	screen | awk '/^ *flowsup approve/ { inside = 1 }
@@ -92,6 +95,9 @@ for width in 40 80 200; do
 	keys -l clear; keys Enter
 	enter 'flowsup watch'
 	check "$width columns: watch draws it again" wait_until drawn_once
+	stamp=$(elapsed)
+	keys Enter Enter
+	check "$width columns: and what is typed leaves nothing of it behind" wait_until drawn_later
 	keys C-z
 	check "$width columns: Ctrl-Z gives the prompt back" wait_until prompt_is_back
 	check "$width columns: without a display" hides '[█░]|coloured'
