@@ -216,6 +216,10 @@ ctl_send(struct cli *c, struct target *t, const char *verb, struct json *payload
 	char id[UUID_TEXT];
 	struct err poked = {0};
 
+	if (target_check_own(&t->home, &t->session, e) != 0) {
+		json_unref(payload);
+		return -1;
+	}
 	if (insert(t, verb, payload, limit, id, e) != 0)
 		return -1;
 	/* The row is the request. The message only makes it fast, so that its failure changes nothing. */

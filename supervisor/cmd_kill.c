@@ -298,9 +298,30 @@ store_count(const struct killing *k)
 		cli_note("run %s: how much is done could not be written: %s", s->run_id, e.msg);
 }
 
+/* What runs of it is another home's: here it loses its place in queues, and its key. */
+static int
+kill_copy(struct killing *k, struct err *e)
+{
+	const char *run_id = k->t->session.run_id;
+
+	if (session_give_up(k->t->store, run_id, "it was killed", NULL, e) != 0 || store_end(k, e) != 0 ||
+	    control_end_job(k->t->store, run_id, e) != 0)
+		return -1;
+	if (client_is_up(&k->t->home))
+		(void)client_scan(&k->t->home, run_id, &(struct err){0});
+	k->ended.left = json_array();
+	if (k->ended.left == NULL)
+		return err_nomem(e);
+	cli_note("run %s is here a copy of that of another state directory, where it goes on: no process was "
+		 "ended", run_id);
+	return target_reload(k->t, e) == 0 ? tell(k, e) : -1;
+}
+
 static int
 kill_run(struct killing *k, struct err *e)
 {
+	if (session_is_copy(&k->t->session, &k->t->home))
+		return kill_copy(k, e);
 	if (check_place(k, e) != 0)
 		return -1;
 	/* Rows that cannot be written keep nothing alive. */

@@ -374,6 +374,8 @@ resume_by_status(struct resuming *r, struct err *e)
 {
 	bool held = false;
 
+	if (target_check_own(&r->t->home, &r->t->session, e) != 0)
+		return -1;
 	if (r->t->session.status == STATUS_QUEUED)
 		return resume_live(r, e);
 	if (!status_is_terminal(r->t->session.status)) {

@@ -148,6 +148,8 @@ try_stop(struct cli *c, struct target *t, struct err *e)
 	enum run_status before = t->session.status;
 	int rc;
 
+	if (target_check_own(&t->home, &t->session, e) != 0)
+		return -1;
 	if (before == STATUS_QUEUED)
 		return stop_queued(c, t, e);
 	if (before == STATUS_CRASHED)

@@ -542,7 +542,8 @@ on_queued(void *arg, const struct session *s)
 {
 	struct daemon *d = arg;
 
-	queue_move(d, s->run_id, STATUS_CANCELLED, "run.cancelled.queued", NULL, false);
+	if (!session_is_copy(s, &d->home))
+		queue_move(d, s->run_id, STATUS_CANCELLED, "run.cancelled.queued", NULL, false);
 	return 0;
 }
 

@@ -18,6 +18,7 @@
 #include "paste.h"
 #include "render.h"
 #include "seek.h"
+#include "target.h"
 #include "view.h"
 
 enum { STILL_RUNNING = 3, INTERRUPTED = 130, FRAMES_MS = 200, LINES_MS = 250, QUIET_MS = 1000,
@@ -496,6 +497,13 @@ check_somebody(struct follower *w, struct err *e)
 	return err_wrap(e, "run %s has no worker, and no supervisor could be started", w->run_id);
 }
 
+/* Nobody here will ever say how it goes on. */
+static int
+check_own(const struct follower *w, struct err *e)
+{
+	return status_is_terminal(w->session.status) ? 0 : target_check_own(w->f->home, &w->session, e);
+}
+
 /* A run that began here and whose worker has gone, by its lock. */
 static bool
 worker_is_gone(const struct follower *w)
@@ -556,7 +564,7 @@ turn(struct follower *w, int *status, struct err *e)
 	find_supervisor(w);
 	out_look(w->f->out);
 	*status = -1;
-	if (row_is_due(w) && (read_row(w, e) != 0 || check_somebody(w, e) != 0 ||
+	if (row_is_due(w) && (read_row(w, e) != 0 || check_own(w, e) != 0 || check_somebody(w, e) != 0 ||
 				     check_recorded(w, e) != 0))
 		return true;
 	if (pump_events(w, e) != 0)

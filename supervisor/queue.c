@@ -283,8 +283,8 @@ is_locked(const struct daemon *d, const char *run_id)
 }
 
 /*
- * A run that somebody else looks after: in the foreground of a command that is there, or of another
- * host or pid namespace, where its worker may live whatever its lock says here.
+ * A run that somebody else looks after: the home that this one is a copy of, a command in whose foreground
+ * it is, or another host or pid namespace, where its worker may live whatever its lock says here.
  */
 static bool
 is_left_alone(const struct daemon *d, const struct session *s)
@@ -292,6 +292,8 @@ is_left_alone(const struct daemon *d, const struct session *s)
 	struct proc_place there;
 	bool other_boot;
 
+	if (session_is_copy(s, &d->home))
+		return true;
 	if (json_is_true(json_get(s->policy, "foreground")) && is_locked(d, s->run_id))
 		return true;
 	return s->place[0] != '\0' && proc_place_parse(s->place, &there) &&
@@ -397,7 +399,8 @@ on_crashed(void *arg, const struct session *s)
 	const struct json *running = json_get(s->metadata, "running_operations");
 	struct scan *scan = arg;
 
-	if (s->resumed_as_run[0] == '\0' && (running == NULL || json_length(running) > 0))
+	if (s->resumed_as_run[0] == '\0' && (running == NULL || json_length(running) > 0) &&
+	    !session_is_copy(s, &scan->daemon->home))
 		report_ask(scan->daemon, s->run_id);
 	return 0;
 }

@@ -124,7 +124,7 @@ wait_for_turn(struct daemon *d, const struct session *s)
 static void
 consider(struct daemon *d, const struct session *s)
 {
-	if (!session_is_restarting(s))
+	if (!session_is_restarting(s) || session_is_copy(s, &d->home))
 		return;
 	if (restart_was_quick(s) && s->quick_deaths + 1 >= RESTART_QUICK_DEATHS)
 		give_up(d, s->run_id, "its workers died soon after their start, one after the other");

@@ -7,6 +7,7 @@
 
 #include "client.h"
 #include "flowsup/log.h"
+#include "paste.h"
 #include "target.h"
 
 bool
@@ -194,6 +195,22 @@ target_wake(struct target *t)
 		return;
 	}
 	(void)session_list(t->store, &served, nudge_abandoned, t, &e);
+}
+
+int
+target_check_own(const struct home *h, const struct session *s, struct err *e)
+{
+	struct buf show = {0};
+	const char *path;
+
+	if ((status_is_terminal(s->status) && s->status != STATUS_CRASHED) || s->resumed_as_run[0] != '\0' ||
+	    session_home(s, h, &path) != SESSION_HOME_OTHER)
+		return 0;
+	err_set(e, ERR_REFUSED, "run %s is here a copy: it belongs to the state directory '%s'", s->run_id, path);
+	paste_command(&show, "show", path, s->run_id, NULL);
+	err_hint(e, "%s", buf_text(&show));
+	buf_clear(&show);
+	return -1;
 }
 
 int

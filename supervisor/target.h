@@ -36,6 +36,12 @@ int target_reload(struct target *t, struct err *e);
  * reading goes on without. */
 void target_wake(struct target *t);
 
+/*
+ * ERR_REFUSED for a run that goes on, or has crashed and was not resumed, of which this home holds only a
+ * copy: its own home is named.
+ */
+int target_check_own(const struct home *h, const struct session *s, struct err *e);
+
 /* target_open, target_find (@last for NULL), and with latest target_latest. */
 int target_of(const struct cli *c, const char *name, bool latest, struct target *t, struct err *e);
 

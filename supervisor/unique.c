@@ -7,6 +7,7 @@
 #include "flowsup/fs.h"
 #include "leftover.h"
 #include "render.h"
+#include "target.h"
 
 enum unique_mode
 unique_mode(const struct cli *c)
@@ -184,6 +185,8 @@ try_one(struct replacing *r, const char *run_id)
 	struct session s = {0};
 	int rc = session_latest(r->store, run_id, &s, &r->err);
 
+	if (rc == 0)
+		rc = target_check_own(r->home, &s, &r->err);
 	if (rc == 0 && is_without_worker(&s))
 		rc = end_without_worker(r, s.run_id);
 	else if (rc == 0 && !status_is_terminal(s.status))

@@ -220,6 +220,7 @@ struct facts {
 	unsigned survivors;
 	bool elsewhere, stalled, damaged;
 	bool no_worker; /* the row says that one runs, and the lock says that none does */
+	const char *copy_of; /* the home that it is a copy from, where that matters; or NULL */
 	const char *missing; /* a file it needs, or NULL */
 	int64_t worker_pid;  /* 0: none */
 	int64_t done; /* as the supervisor was told: the row says it once a second; 0: nothing */
@@ -261,6 +262,20 @@ facts_from_attempts(const struct view *v, const struct session *s, int run_fd, c
 		f->survivors = view_survivors(a);
 	if (!live && s->resumed_as_run[0] == '\0' && f->survivors == 0)
 		f->survivors = leftovers(v, s, run_fd, a);
+}
+
+/* Its own home alone knows what becomes of it, and of what it left. The last of all facts. */
+static void
+facts_from_home(const struct view *v, const struct session *s, struct facts *f)
+{
+	bool unfinished = !status_is_terminal(s->status) ||
+	    (s->status == STATUS_CRASHED && s->resumed_as_run[0] == '\0');
+
+	if (!unfinished || session_home(s, v->home, &f->copy_of) != SESSION_HOME_OTHER)
+		return;
+	f->elsewhere = f->stalled = f->no_worker = false;
+	f->survivors = 0;
+	f->worker_pid = 0;
 }
 
 /* After the attempts: of a run of another place the lock says nothing here. */
@@ -395,6 +410,8 @@ marks_json(const struct session *s, const struct facts *f)
 {
 	struct json *marks = json_array();
 
+	if (f->copy_of != NULL)
+		marks = json_append(marks, json_printf("copy of %s", f->copy_of));
 	if (f->elsewhere)
 		marks = json_append(marks, json_cstr("elsewhere"));
 	if (f->stalled)
@@ -403,7 +420,7 @@ marks_json(const struct session *s, const struct facts *f)
 		marks = json_append(marks, json_cstr(MARK_NO_WORKER));
 	if (is_stopping(f))
 		marks = json_append(marks, json_cstr("stopping"));
-	if (session_is_restarting(s))
+	if (session_is_restarting(s) && f->copy_of == NULL)
 		marks = json_append(marks, json_cstr("restarting"));
 	if (f->survivors > 0)
 		marks = json_append(marks, json_printf("%u running", f->survivors));
@@ -431,6 +448,8 @@ reason_json(const struct session *s, const struct facts *f)
 	struct buf b = {0};
 	struct json *text;
 
+	if (f->copy_of != NULL && !status_is_terminal(s->status))
+		return json_printf("it belongs to the state directory '%s'", f->copy_of);
 	if (f->no_worker)
 		return json_cstr("its worker is gone; this could not be recorded yet");
 	view_reason(s, &b);
@@ -465,7 +484,9 @@ resume_command(const struct view *v, const struct session *s, const struct facts
 	struct buf b = {0};
 	struct json *text;
 
-	if (s->status == STATUS_PAUSED && !f->no_worker)
+	if (f->copy_of != NULL)
+		paste_command(&b, "show", f->copy_of, s->run_id, NULL);
+	else if (s->status == STATUS_PAUSED && !f->no_worker)
 		paste_command(&b, "ctl resume", v->home_option, s->run_id, NULL);
 	else
 		paste_resume(&b, v->home_option, s);
@@ -480,10 +501,23 @@ done_of(const struct session *s, const struct facts *f)
 	return f->done > s->done && f->done <= s->total ? f->done : s->done;
 }
 
+static bool
+can_be_resumed(const struct session *s, const struct facts *f)
+{
+	return is_resumable(s) && f->missing == NULL && !f->damaged && f->copy_of == NULL;
+}
+
+/* Whether there is a command with which somebody goes on. */
+static bool
+has_next(const struct session *s, const struct facts *f)
+{
+	return can_be_resumed(s, f) || f->copy_of != NULL || f->no_worker || s->status == STATUS_PAUSED;
+}
+
 static struct json *
 brief_json(const struct view *v, const struct session *s, const struct facts *f)
 {
-	bool resumable = is_resumable(s) && f->missing == NULL && !f->damaged;
+	bool resumable = can_be_resumed(s, f);
 	struct json *o = json_set(json_object(), "id", json_cstr(s->run_id));
 
 	o = json_set(o, "name", json_text_or_null(s->name));
@@ -492,7 +526,7 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 		o = json_set(o, "reason", json_text_or_null(s->reason_code));
 		o = json_set(o, "reason_text", reason_json(s, f));
 	}
-	if (f->elsewhere || f->stalled || f->no_worker || f->survivors > 0 || f->missing != NULL ||
+	if (f->copy_of != NULL || f->elsewhere || f->stalled || f->no_worker || f->survivors > 0 || f->missing != NULL ||
 	    is_stopping(f) || session_is_restarting(s))
 		o = json_set(o, "marks", marks_json(s, f));
 	if (is_stopping(f))
@@ -506,7 +540,7 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 		o = json_set(o, "resumed_as", json_cstr(s->resumed_as_run));
 	if (resumable)
 		o = json_set(o, "resumable", json_bool(true));
-	if (resumable || f->no_worker || s->status == STATUS_PAUSED)
+	if (has_next(s, f))
 		o = json_set(o, "resume_command", resume_command(v, s, f));
 	return o;
 }
@@ -515,7 +549,7 @@ static struct json *
 run_json(const struct view *v, const struct session *s, const struct facts *f)
 {
 	struct json *o = json_object();
-	bool resumable = is_resumable(s) && f->missing == NULL && !f->damaged;
+	bool resumable = can_be_resumed(s, f);
 
 	o = json_set(o, "id", json_cstr(s->run_id));
 	o = json_set(o, "session_id", json_cstr(s->session_id));
@@ -551,7 +585,7 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "queue", json_text_or_null(s->queue));
 	o = json_set(o, "unique", json_text_or_null(s->unique_key));
 	o = json_set(o, "answer_command", answer_command(v, s));
-	o = json_set(o, "resume_command", resumable || f->no_worker || s->status == STATUS_PAUSED
+	o = json_set(o, "resume_command", has_next(s, f)
 		? resume_command(v, s, f)
 		: json_null());
 	return json_set(o, "labels", s->labels == NULL ? json_object() : json_ref(s->labels));
@@ -569,6 +603,7 @@ with_facts(const struct view *v, const struct session *s, run_as_json *make, str
 	facts_find(v, s, &f);
 	facts_from_supervisor(v, s, &f);
 	facts_from_controls(v, s, &f);
+	facts_from_home(v, s, &f);
 	o = make(v, s, &f);
 	if (o == NULL)
 		err_nomem(e);
@@ -724,6 +759,7 @@ view_run_full(const struct view *v, const struct session *s, struct err *e)
 	facts_from_lock(s, files.lock_free, &facts);
 	facts_from_supervisor(v, s, &facts);
 	facts_from_controls(v, s, &facts);
+	facts_from_home(v, s, &facts);
 	files.stopped = facts.asked.stopped;
 	if (session_transitions(v->store, s->run_id, collect_transition, &moves, e) != 0 ||
 	    mailbox_of_job(v->store, s, v->home_option, true, &controls.array, e) != 0 ||

@@ -133,9 +133,20 @@ int session_progress(struct store *s, const char *run_id, int64_t done, int64_t 
 #define META_LOST_CONTEXT "lost_context"
 /* Why a run that its policy should have resumed is not resumed by itself: text. */
 #define META_NOT_RESTARTED "not_restarted"
+/* The home in which the run was made: {"path","device","inode"}, of its directory. */
+#define META_MADE_IN "made_in"
 /* Sets one member of metadata; with "waiting" comes a notice for each operation in it. Consumes value. */
 int session_metadata(struct store *s, const char *run_id, const char *name, struct json *value,
     struct err *e);
+
+/*
+ * Whether a run was made in this home. OTHER: this home is a copy of that one, which is still there
+ * (*path, borrowed from s; else NULL): what goes on of the run is that one's. UNKNOWN: nothing of that
+ * kind is known, as where the home was moved over file systems.
+ */
+enum session_home { SESSION_HOME_THIS, SESSION_HOME_OTHER, SESSION_HOME_UNKNOWN };
+enum session_home session_home(const struct session *s, const struct home *h, const char **path);
+bool session_is_copy(const struct session *s, const struct home *h);
 
 /* Removes the row of a run that is at its end, and all that hangs on it; 0 also when there is none.
  * ERR_REFUSED when it is not at its end. */

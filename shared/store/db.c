@@ -656,6 +656,7 @@ store_open(const struct home *h, enum store_role role, bool create, int busy_ms,
     struct store **out, struct err *e)
 {
 	struct store *s;
+	struct stat st;
 
 	assert(role != STORE_DRY || !create);
 	if (check_file(h, create, e) != 0)
@@ -666,6 +667,8 @@ store_open(const struct home *h, enum store_role role, bool create, int busy_ms,
 		return err_nomem(e);
 	s->owner = getpid();
 	s->busy_ms = busy_ms;
+	if (fstat(h->fd, &st) == 0)
+		s->home = fs_identity_of(&st);
 	if (asprintf(&s->path, "%s/%s", h->path, HOME_DATABASE) < 0) {
 		s->path = NULL;
 		store_close(s);

@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "flowsup/fs.h"
 #include "flowsup/store.h"
 
 /* name, text. Statements of a fixed text; a list with filters prepares its own. */
@@ -224,6 +225,7 @@ struct store {
 	sqlite3 *db;
 	sqlite3_stmt *prepared[STATEMENTS];
 	char *path;
+	struct fs_identity home; /* of the directory it lies in */
 	pid_t owner; /* a connection does not cross fork */
 	int busy_ms;
 	int steps_waiting; /* of the schema, for live runs to end */

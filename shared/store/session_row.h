@@ -14,6 +14,9 @@ int session_only(struct store *s, sqlite3_stmt *q, struct session *out, struct e
 sqlite3_stmt *session_row(struct store *s, enum statement which, const char *run_id, struct err *e);
 int session_no_run(const char *run_id, struct err *e); /* -1 */
 
+/* What META_MADE_IN says of the home at that path. */
+struct json *session_home_json(const char *path, size_t length, struct fs_identity home);
+
 /* Inside a transaction. */
 
 enum { NOTICE_EVENT = 96 };

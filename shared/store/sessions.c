@@ -294,16 +294,30 @@ bind_object(sqlite3_stmt *q, int at, const struct json *value)
 	return value != NULL ? bind_json(q, at, value) : bind_text(q, at, "{}");
 }
 
+/* Of the caller's, with the home in which the run is made. */
+static struct json *
+metadata_of(const struct store *s, const struct session_new *n)
+{
+	size_t length = (size_t)(strrchr(s->path, '/') - s->path);
+	struct json *all = n->metadata != NULL ? json_ref(n->metadata) : json_object();
+
+	return json_set(all, META_MADE_IN, session_home_json(s->path, length, s->home));
+}
+
 static int
 add_row(struct store *s, const struct session_new *n, const struct chain *c, double now,
     struct err *e)
 {
 	static const char code[] = "run.queued.new";
 	sqlite3_stmt *q = store_statement(s, Q_SESSION_ADD, e);
+	struct json *metadata;
 	bool ok;
 
 	if (q == NULL)
 		return -1;
+	metadata = metadata_of(s, n);
+	if (metadata == NULL)
+		return err_nomem(e);
 	ok = bind_text(q, 16, n->queue) && bind_text(q, 17, n->unique_key) &&
 	    bind_object(q, 18, n->policy) && bind_text(q, 19, n->notify) &&
 	    bind_int(q, 20, n->restarts_left) && bind_int(q, 21, n->restarts_done) &&
@@ -313,8 +327,9 @@ add_row(struct store *s, const struct session_new *n, const struct chain *c, dou
 	    bind_text(q, 5, n->kind) && bind_text(q, 6, n->name) &&
 	    bind_text(q, 7, status_word(STATUS_QUEUED)) && bind_text(q, 8, code) &&
 	    bind_text(q, 9, reason_text(code)) && bind_text(q, 10, n->resumed_from) &&
-	    bind_real(q, 11, now) && bind_int(q, 12, n->total) && bind_object(q, 13, n->metadata) &&
+	    bind_real(q, 11, now) && bind_int(q, 12, n->total) && bind_object(q, 13, metadata) &&
 	    bind_object(q, 14, n->labels) && bind_int(q, 15, n->done);
+	json_unref(metadata);
 	if (!ok)
 		return err_nomem(e);
 	if (store_run(s, q, NULL, e) != 0)

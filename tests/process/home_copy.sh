@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# A state directory that was copied while runs went on: they are the original's. One that was moved goes on.
+. "$(dirname "$0")/lib.sh"
+
+z1=$FLOWSUP_HOME z2=$T/z2
+long="until [ -e '$T/go' ]; do sleep 0.02; done"
+row() { sqlite3 "$1/state.db" "PRAGMA busy_timeout=60000; SELECT status FROM sessions WHERE run_id = '$2'" | tail -1; }
+row_is() { [ "$(row "$1" "$2")" = "$3" ]; }
+of_copy() { "$FLOWSUP" --home "$z2" "$@"; }
+has_judged() { # the supervisor of the copy has looked at all there is: it runs something itself
+	out=$(of_copy start --wait -- true 2>&1)
+}
+refused() { # WHAT COMMAND...
+	local what=$1
+	shift
+	out=$(of_copy "$@" 2>&1)
+	equal "$what is refused" 4 $?
+	matches "$what: its own home is named" "belongs to the state directory '$z1'.*flowsup show --home $z1 $id" "$(tr '\n' ' ' <<<"$out")"
+}
+
+cat >"$T/end.yaml" <<END
+orphans: end
+plan: [{id: a, run: "echo \$\$ >'$T/op'; $long"}]
+END
+id=$("$FLOWSUP" start "$T/end.yaml")
+wait_until [ -s "$T/op" ]
+again=$("$FLOWSUP" start --restart 3 -- sh -c "$long")
+wait_until row_is "$z1" "$again" running
+"$FLOWSUP" queue set one --slots 1 >/dev/null 2>&1
+queued=$("$FLOWSUP" start --queue one -- sh -c "$long")
+wait_until row_is "$z1" "$queued" running
+behind=$("$FLOWSUP" start --queue one -- sh -c "echo x >>'$T/behind'")
+keyed=$("$FLOWSUP" start --unique key -- sh -c "$long")
+wait_until row_is "$z1" "$keyed" running
+done=$("$FLOWSUP" start --wait -- true 2>/dev/null)
+dead=$("$FLOWSUP" start -- sh -c "echo \$\$ >'$T/kept'; $long")
+wait_until [ -s "$T/kept" ]
+kill -KILL "$(worker_pid "$dead")"
+wait_until row_is "$z1" "$dead" crashed
+cp -a "$z1" "$z2"
+
+list=$(of_copy list 2>&1)
+matches "a copy's run is shown as one" "$id .*copy of $z1" "$list"
+matches "with the command that shows it where it goes on" "flowsup show --home $z1 $id" "$list"
+check "a run of the copy's own works" has_judged
+for one in "$id" "$again" "$queued" "$keyed"; do
+	equal "one that runs is not judged" running "$(row "$z2" "$one")"
+done
+equal "one that waits is not started" queued "$(row "$z2" "$behind")"
+check "nothing of it was ended" alive "$(cat "$T/op")"
+matches "what ended can be read" "completed" "$(of_copy show "$done" 2>&1)"
+refused "stop" stop "$id"
+refused "resume" resume "$id"
+refused "pause" ctl pause "$id"
+refused "waiting for it" wait "$id"
+out=$(of_copy start --unique key --if-running replace -- true 2>&1)
+equal "replacing it is refused" 4 $?
+equal "one that has crashed is not resumed" 4 "$(of_copy resume "$dead" >/dev/null 2>&1; echo $?)"
+equal "nor ended" 4 "$(of_copy stop "$dead" >/dev/null 2>&1; echo $?)"
+check "what it left lives" alive "$(cat "$T/kept")"
+out=$(of_copy kill "$queued" 2>&1)
+equal "kill gives its place up" 0 $?
+matches "and says what it left alone" "no process was ended" "$out"
+equal "in the copy alone" "cancelled running" "$(row "$z2" "$queued") $(row "$z1" "$queued")"
+out=$(of_copy kill "$dead" 2>&1)
+check "kill ends nothing of one that has crashed" alive "$(cat "$T/kept")"
+of_copy supervisor restart >/dev/null 2>&1
+check "the next supervisor does the same" has_judged
+equal "and judges nothing" running "$(row "$z2" "$id")"
+of_copy supervisor stop --all --now >/dev/null 2>&1
+equal "stopping all runs of the copy ends none of them" "running queued" "$(row "$z2" "$id") $(row "$z2" "$behind")"
+check "their processes live" alive "$(cat "$T/op")"
+touch "$T/go"
+for one in "$id" "$again" "$queued" "$keyed" "$behind"; do
+	check "the original's runs end as they are to" wait_until row_is "$z1" "$one" completed
+done
+equal "what waited was started once" 1 "$(grep -c x "$T/behind")"
+rm "$T/go"
+
+# ---- Moved: the same directory, or its only copy ----
+"$FLOWSUP" queue set one --slots 1 >/dev/null 2>&1
+id=$("$FLOWSUP" start -- sh -c "$long")
+wait_until row_is "$z1" "$id" running
+worker=$(worker_pid "$id")
+"$FLOWSUP" supervisor stop >/dev/null 2>&1
+kill -KILL "$worker"
+wait_until gone "$worker"
+mv "$z1" "$T/z3"
+"$FLOWSUP" --home "$T/z3" list >/dev/null 2>&1
+check "one that was moved is judged" wait_until row_is "$T/z3" "$id" crashed
+"$FLOWSUP" --home "$T/z3" supervisor stop >/dev/null 2>&1
+cp -a "$T/z3" "$T/z4"
+rm -rf "$T/z3"
+touch "$T/go"
+out=$("$FLOWSUP" --home "$T/z4" resume "$id" --wait 2>&1)
+equal "one whose original is gone goes on" 0 $?
+plan
