@@ -369,6 +369,31 @@ resume_live(struct resuming *r, struct err *e)
 	return rc == 0 ? resuming_follow_live(r, e) : rc;
 }
 
+static bool
+worker_lives(const struct resuming *r)
+{
+	struct attempts a = {0};
+	struct err e = {0};
+	bool lives = attempts_read_place(r->run_fd, &a, &e) != 0 || !a.has_place || proc_is_alive(a.worker);
+
+	attempts_clear(&a);
+	return lives;
+}
+
+/* A worker that was killed has its lock for a moment yet, and so has a child that has not executed its
+ * program: neither is a run that lives. */
+static int
+look_at_lock(const struct resuming *r, bool *held, struct err *e)
+{
+	int64_t until = clock_monotonic_ns() + RUN_LOCK_OVER_MS * NS_PER_MS;
+	int rc;
+
+	while ((rc = run_lock_held(r->run_fd, held, e)) == 0 && *held && !worker_lives(r) &&
+	    clock_monotonic_ns() < until)
+		usleep(VERDICT_LOOK_MS * 1000);
+	return rc == 0 ? 0 : seek_damaged(&r->t->session, e);
+}
+
 static int
 resume_by_status(struct resuming *r, struct err *e)
 {
@@ -379,8 +404,8 @@ resume_by_status(struct resuming *r, struct err *e)
 	if (r->t->session.status == STATUS_QUEUED)
 		return resume_live(r, e);
 	if (!status_is_terminal(r->t->session.status)) {
-		if (run_lock_held(r->run_fd, &held, e) != 0)
-			return seek_damaged(&r->t->session, e);
+		if (look_at_lock(r, &held, e) != 0)
+			return -1;
 		if (held)
 			return resume_live(r, e);
 		if (cli_flag(r->c, "dry-run"))

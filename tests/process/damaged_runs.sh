@@ -74,10 +74,14 @@ run_command kill "$id"
 check "kill finds what it left by its marks" wait_until no_sleepers "$session"
 
 # ---- Of runs that have ended ----
+taken_away() { # its worker may still be leaving, and take its own files away beside us
+	take_away "$1" 2>/dev/null
+	[ ! -e "$FLOWSUP_HOME/runs/$1" ]
+}
 for words in true false; do
 	id=$("$FLOWSUP" start -- $words)
 	"$FLOWSUP" wait "$id" 2>/dev/null
-	rm -r "$FLOWSUP_HOME/runs/$id"
+	wait_until taken_away "$id"
 	matches "list marks one without directory that ended with $words" "(completed|failed) \(no directory\)" \
 		"$("$FLOWSUP" list -n 1)"
 done

@@ -96,4 +96,35 @@ third=$("$FLOWSUP" resume "$second" 2>"$T/err")
 "$FLOWSUP" wait "$third" 2>/dev/null
 equal "the third one goes on all the same" 0 "$?"
 equal "with what was asked for" high "$("$FLOWSUP" logs "$third" a.s1)"
+
+# ---- The lock of a worker that was just killed is free a moment later ----
+run=$("$FLOWSUP" start -- sh -c 'echo x >>"$T/again"; until test -e "$T/over"; do sleep 0.02; done')
+wait_until worker_is_ready "$run"
+wait_until [ -s "$T/again" ]
+supervisor=$(supervisors)
+worker=$(worker_pid "$run")
+kill -STOP "$supervisor"
+kill -KILL "$worker"
+python3 - "$FLOWSUP_HOME/runs/$run/worker.lock" "$T" <<'P' &
+import fcntl, os, struct, sys, time
+lock = open(sys.argv[1], "r+")
+while True:
+    try:
+        fcntl.fcntl(lock, 37, struct.pack("hhqqi4x", 1, 0, 0, 0, 0))  # F_OFD_SETLK
+        break
+    except OSError:
+        time.sleep(0.01)
+open(sys.argv[2] + "/held", "w")
+while not os.path.exists(sys.argv[2] + "/free"):
+    time.sleep(0.01)
+P
+wait_until [ -e "$T/held" ]
+"$FLOWSUP" resume "$run" >"$T/out" 2>"$T/err" &
+waits() { grep -q nanosleep "/proc/$!/wchan"; }
+check "with its worker dead a resume waits for the lock" wait_until waits
+touch "$T/free" "$T/over"
+kill -CONT "$supervisor"
+wait $!
+equal "and resumes the run" 0 $?
+matches "as another one" '^[0-9T-]+[0-9a-f]+$' "$(cat "$T/out")"
 plan
