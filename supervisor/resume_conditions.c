@@ -206,8 +206,8 @@ void
 resume_check_conversation(struct examining *x, size_t i)
 {
 	const struct flow *f = x->in->flow;
-	const char *inherit = f->ops[i].how->inherit_context, *why;
-	size_t from = inherit != NULL ? flow_find(f, inherit) : SIZE_MAX;
+	size_t from = flow_inherited(f, (uint32_t)i);
+	const char *why;
 	struct buf text = {0};
 	bool lost;
 	int check;
@@ -224,14 +224,14 @@ resume_check_conversation(struct examining *x, size_t i)
 	}
 	if (why == NULL && has_gone_on(x, i, from)) {
 		buf_printf(&text, "%s; the conversation of %s has gone on since, and the copy has that too",
-		    x->plan->rows[i].reason, inherit);
+		    x->plan->rows[i].reason, f->ops[from].id);
 		resume_decide(x, i, RESUME_RUN, "%s", buf_text(&text));
 		buf_clear(&text);
 	}
 	/* What was added forks a conversation where there is one. */
 	if (why == NULL || (check == 6 && !lost && flow_grown(f, (uint32_t)i) != NULL))
 		return;
-	buf_printf(&text, "the conversation of %s cannot be continued: %s", inherit, why);
+	buf_printf(&text, "the conversation of %s cannot be continued: %s", f->ops[from].id, why);
 	begin_anew_or_refuse(x, i, check, buf_text(&text));
 	buf_clear(&text);
 }

@@ -136,7 +136,7 @@ can_fork(const struct agent *g)
 static int
 choose(struct agent *g, struct err *e)
 {
-	const char *inherit = g->w->flow->ops[g->op].how->inherit_context;
+	size_t inherited = flow_inherited(g->w->flow, g->op);
 	const struct json *conversation = turns_conversation(g->w, g->op);
 	bool shared;
 
@@ -147,9 +147,9 @@ choose(struct agent *g, struct err *e)
 	if (conversation == NULL)
 		conversation = agents_interrupted(g->w, g->op);
 	if (conversation == NULL) {
-		if (inherit == NULL || agents_is_degraded(g->w, g->op))
+		if (inherited == SIZE_MAX || agents_is_degraded(g->w, g->op))
 			return 0;
-		g->from = agents_inherited(g->w, g->op);
+		g->from = (uint32_t)inherited;
 		conversation = agents_conversation(g->w, g->from);
 	}
 	/* What was added forks a conversation where there is one; nobody has asked for it. */
@@ -473,13 +473,11 @@ step(struct attempt_run *a)
 static const struct json *
 lost_answer(const struct worker *w, uint32_t i)
 {
-	const char *inherit = w->flow->ops[i].how->inherit_context;
+	size_t from = flow_inherited(w->flow, i);
 
 	if (json_is_true(json_get(turns_conversation(w, i), CKPT_LOST)))
 		return turns_outcome(w)->response;
-	if (inherit == NULL || !agents_is_degraded(w, i))
-		return NULL;
-	return w->ops[flow_find(w->flow, inherit)].response;
+	return from != SIZE_MAX && agents_is_degraded(w, i) ? w->ops[from].response : NULL;
 }
 
 /* What is left of a conversation that is lost: its last answer, before the instruction. */

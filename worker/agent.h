@@ -128,8 +128,6 @@ void agents_clear(struct worker *w);
 const struct provider *agents_provider(const struct worker *w, uint32_t i);
 /* The provider of a role, or NULL: it has none, or none that could be loaded. */
 const struct provider *agents_role_provider(const struct worker *w, const struct flow_role *role);
-/* Whose conversation i continues; it names one. */
-uint32_t agents_inherited(const struct worker *w, uint32_t i);
 /* i was added. */
 void agents_added(struct worker *w, uint32_t i);
 /* Its response stands in ops/<op>.<attempt>/answer, not in its output. */

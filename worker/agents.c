@@ -196,17 +196,6 @@ agents_added(struct worker *w, uint32_t i)
 		w->agents->inheritors[i] = w->agents->inheritors[flow_grown(w->flow, i)->parent];
 }
 
-/* The last try has the conversation to go on in, unless it is one of another program. */
-uint32_t
-agents_inherited(const struct worker *w, uint32_t i)
-{
-	uint32_t from = (uint32_t)flow_find(w->flow, w->flow->ops[i].how->inherit_context);
-	uint32_t last = flow_final(w->flow, from);
-	const struct provider *p = agents_provider(w, i), *of_last = agents_provider(w, last);
-
-	return p != NULL && of_last != NULL && strcmp(p->name, of_last->name) == 0 ? last : from;
-}
-
 bool
 agents_has_answer(const struct worker *w, uint32_t i)
 {

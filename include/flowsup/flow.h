@@ -361,6 +361,9 @@ size_t flow_find_node(const struct flow *f, const char *node_id);
 /* The last of the chain of retries that stands for i; i itself when there is none. */
 uint32_t flow_final(const struct flow *f, uint32_t i);
 bool flow_is_replaced(const struct flow *f, uint32_t i);
+/* Whose conversation i is to go on in: the last try's at what it names, as that has it to go on in, unless it
+ * is one of another program. SIZE_MAX: i goes on in none. */
+size_t flow_inherited(const struct flow *f, uint32_t i);
 /* The first of its chain, and how many retries are in that. */
 uint32_t flow_stands_for(const struct flow *f, uint32_t i);
 unsigned flow_chain_length(const struct flow *f, uint32_t i);

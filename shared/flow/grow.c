@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "growth.h"
 
@@ -128,6 +129,28 @@ flow_final(const struct flow *f, uint32_t i)
 	while (flow_is_replaced(f, i))
 		i = owned(f)->growth->places[i].replaced_by - 1;
 	return i;
+}
+
+static const char *
+program_of(const struct flow *f, size_t i)
+{
+	const struct flow_role *role = f->ops[i].kind == FLOW_INSTRUCTION ? f->ops[i].how->role : NULL;
+
+	return role != NULL ? role->provider : NULL;
+}
+
+size_t
+flow_inherited(const struct flow *f, uint32_t i)
+{
+	const char *inherit = f->ops[i].how->inherit_context, *mine = program_of(f, i), *of_last;
+	size_t from = inherit != NULL ? flow_find(f, inherit) : SIZE_MAX;
+	uint32_t last;
+
+	if (from == SIZE_MAX)
+		return SIZE_MAX;
+	last = flow_final(f, (uint32_t)from);
+	of_last = program_of(f, last);
+	return mine != NULL && of_last != NULL && strcmp(mine, of_last) == 0 ? last : from;
 }
 
 uint32_t
