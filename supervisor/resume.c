@@ -666,6 +666,7 @@ examine_operations(struct examining *x)
 	/* Predecessors first: what becomes of one decides what becomes of those behind it. */
 	for (i = 0; i < f->nops; i++)
 		decide_one(x, f->order[i]);
+	resume_check_emitters(x);
 	resume_check_variables(x);
 	check_lost(x);
 	for (i = 0; i < f->nops; i++)

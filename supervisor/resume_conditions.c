@@ -273,10 +273,27 @@ resume_check_added(struct examining *x, size_t i)
 
 	if (g == NULL)
 		return;
-	row->emitter_runs_again = (g->parent != FLOW_NO_OP && x->plan->rows[g->parent].rerun) ||
-	    (g->emitter != FLOW_NO_OP && x->plan->rows[g->emitter].rerun);
 	check_emitter(x, i, g);
 	if (row->action == RESUME_RUN && resume_must_not_run(x->in, i, &why))
 		resume_refuse(x, i, 8, NULL, buf_text(&why));
 	buf_clear(&why);
+}
+
+static bool
+runs_again(const struct examining *x, uint32_t i)
+{
+	return i != FLOW_NO_OP && x->plan->rows[i].renewed;
+}
+
+void
+resume_check_emitters(struct examining *x)
+{
+	const struct flow *f = x->in->flow;
+	const struct flow_grown *g;
+	size_t i;
+
+	for (i = f->nplanned; i < f->nops; i++) {
+		g = flow_grown(f, (uint32_t)i);
+		x->plan->rows[i].emitter_runs_again = runs_again(x, g->parent) || runs_again(x, g->emitter);
+	}
 }

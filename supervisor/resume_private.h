@@ -45,5 +45,7 @@ void resume_check_variables(struct examining *x);
 void resume_check_conversation(struct examining *x, size_t i);
 void resume_check_turn(struct examining *x, size_t i);
 void resume_check_added(struct examining *x, size_t i);
+/* Once all was decided: what is independent may stand before who asked for it. */
+void resume_check_emitters(struct examining *x);
 
 #endif

@@ -153,6 +153,42 @@ wait_until ended
 check "what is left out is said" grep -q 'a.s1: left out (completed)' "$T/resume.err"
 equal "numbers go on after the highest there ever was" "completed a.s2" "$(run_status "$RUN") $(spawned '" ".join(by)')"
 
+# Independent work has no edge to who asked for it, however deep in the graph that is: it leaves all the same.
+rm -f "$T"/gates/*
+run_flow <<'Y'
+reactive: all
+plan:
+  - id: a
+    run: flowsup emit spawn --run 'flowsup emit spawn --independent --run "echo apart"; flowsup emit spawn --run "echo behind"; test -e "$T/gates/ok"'
+Y
+equal "one that was added fails, having asked for more" "failed a.s1 a.s1.s1 a.s1.s2" "$(run_status "$RUN") $(spawned '" ".join(sorted(by))')"
+"$FLOWSUP" resume "$RUN" --retry-failed --drop-respawned --dry-run >"$T/dry" 2>&1
+equal "all that it asked for is left out, also what has no edge to it" "a.s1.s1 a.s1.s2" \
+	"$(awk '/ left out / {print $1}' "$T/dry" | sort | paste -sd ' ')"
+check "and asked about" bash -c "! '$FLOWSUP' resume '$RUN' --retry-failed >/dev/null 2>'$T/err' && grep -q 'a.s1.s1.*--drop-respawned' '$T/err'"
+open_gate ok
+go_on --retry-failed --drop-respawned
+wait_until ended
+equal "what runs again gets what it asks for anew" "completed a.s1 a.s1.s3 a.s1.s4" "$(run_status "$RUN") $(spawned '" ".join(sorted(by))')"
+# So it is where an operation was in flight and runs again for the sake of what it needs.
+rm -f "$T"/gates/*
+begin <<'Y'
+reactive: all
+plan:
+  - {id: a, run: 'echo x > "$FLOWSUP_ARTIFACTS/f"', artifacts: [f]}
+  - id: b
+    needs: [a]
+    run: |
+      flowsup emit spawn --run 'echo x' --independent
+      until [ -e "$T/gates/go" ]; do sleep 0.05; done
+Y
+wait_until child_is_saved
+crash
+rm -f "$(run_dir)"/artifacts/*/f
+"$FLOWSUP" resume "$RUN" --accept-missing-artifacts --drop-respawned --dry-run >"$T/dry" 2>&1
+check "work of one that runs again because another one does is left out too" grep -qE '^b.s1 +left out' "$T/dry"
+open_gate go
+
 # What is suggested can be pasted: behind a failure, of a further try, and where nothing would be lost.
 suggested() { "$FLOWSUP" show "$RUN" | sed -n 's/^next *flowsup resume [^ ]* *//p'; }
 # shellcheck disable=SC2046 # words are meant
