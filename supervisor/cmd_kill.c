@@ -7,6 +7,7 @@
 #include "client.h"
 #include "flowsup/checkpoint.h"
 #include "flowsup/endops.h"
+#include "flowsup/flow.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "leftover.h"
@@ -279,23 +280,17 @@ static void
 store_count(const struct killing *k)
 {
 	const struct ckpt_load_options o = {.lock_held = k->lock_fd >= 0};
-	const struct session *s = &k->t->session;
 	struct ckpt_report report = {0};
 	struct json *state = NULL;
-	const struct json *one;
-	struct json_iter it;
 	struct err e = {0};
-	int64_t n;
+	int64_t done, total;
 
 	if (!k->moved || k->run_fd < 0 || ckpt_load(k->run_fd, &o, &state, &report, &e) != 0)
 		return;
-	n = (int64_t)json_length(json_get(state, "ops"));
-	it = json_iterate(json_get(state, "spawned"));
-	while (json_next(&it, NULL, &one))
-		n += !slice_is(json_text(json_get(one, "status")), "pending");
+	if (flow_progress(state, &done, &total, &e) == 0 &&
+	    session_progress(k->t->store, k->t->session.run_id, done, total, &e) != 0)
+		cli_note("run %s: how much is done could not be written: %s", k->t->session.run_id, e.msg);
 	json_unref(state);
-	if (n > s->done && session_progress(k->t->store, s->run_id, n, n > s->total ? n : s->total, &e) != 0)
-		cli_note("run %s: how much is done could not be written: %s", s->run_id, e.msg);
 }
 
 /* What runs of it is another home's: here it loses its place in queues, and its key. */

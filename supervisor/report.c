@@ -81,16 +81,17 @@ keep_job(struct daemon *d, struct job *j, struct err *e)
 }
 
 /* The row's count is written at most once a second, and counts what was not saved yet: of a dead
- * worker only its checkpoint knows what will not run again, be it more or less. */
+ * worker only its checkpoint knows what will not run again, be it more or less, and what was added. */
 static enum job_result
 count_job(struct daemon *d, struct job *j, struct err *e)
 {
 	struct session s = {0};
-	int64_t saved = 0;
+	int64_t done = 0, total = 0;
 	int rc = session_read(d->store, j->run_id, &s, e);
 
-	if (rc == 0 && s.status == STATUS_CRASHED && json_int64(j->value, &saved) && saved != s.done)
-		rc = session_progress(d->store, j->run_id, saved, s.total, e);
+	if (rc == 0 && s.status == STATUS_CRASHED && json_int64(json_get(j->value, "done"), &done) &&
+	    json_int64(json_get(j->value, "total"), &total) && (done != s.done || total != s.total))
+		rc = session_progress(d->store, j->run_id, done, total, e);
 	session_clear(&s);
 	if (rc != 0)
 		return JOB_FAILED;

@@ -1,9 +1,9 @@
 /*
  * `--report`: what the supervisor wants to know about a dead run, found out in a process of its own
  * with limits on memory and time, so that the supervisor parses no run file. One packet on standard
- * output: {"checkpoint_recovery":{…}|null,"saved":N|null,"orphans_s":N|null,"running_operations":[…],
- * "ended_operations":[…]}, where saved counts the operations whose outcome the checkpoint holds,
- * orphans_s is for how long operations are kept (null: for any time), and the lists hold the start
+ * output: {"checkpoint_recovery":{…}|null,"saved":{"done":N,"total":N}|null,"orphans_s":N|null,
+ * "running_operations":[…],"ended_operations":[…]}, where saved counts the operations that are settled by
+ * what the checkpoint holds, and all of them, orphans_s is for how long operations are kept (null: for any time), and the lists hold the start
  * lines without an end: of those that run, and of those whose end nobody has written down. What is
  * too large for a packet goes beside it as a memfd.
  */
@@ -45,20 +45,16 @@ limit(int resource, rlim_t value, struct err *e)
 	return setrlimit((__rlimit_resource_t)resource, &l) == 0 ? 0 : err_sys(e, ERR_IO, errno, "cannot set a limit");
 }
 
-/* Outcomes in a state: every entry of ops, and spawned ones that are no longer pending. */
+/* null where it cannot be counted. */
 static struct json *
-count_saved(const struct json *state)
+progress_of(const struct json *state)
 {
-	const struct json *spawned = json_get(state, "spawned"), *one;
-	struct json_iter it = json_iterate(spawned);
-	size_t n = json_length(json_get(state, "ops"));
+	int64_t done, total;
+	struct err e = {0};
 
-	if (state == NULL)
+	if (state == NULL || flow_progress(state, &done, &total, &e) != 0)
 		return json_null();
-	while (json_next(&it, NULL, &one))
-		if (!slice_is(json_text(json_get(one, "status")), "pending"))
-			n++;
-	return json_uint(n);
+	return json_set(json_set(json_object(), "done", json_int(done)), "total", json_int(total));
 }
 
 static struct json *
@@ -78,7 +74,7 @@ recovery(int run_fd, struct json **saved, struct json **orphans, struct err *e)
 	struct json *state = NULL, *v;
 	int rc = ckpt_load(run_fd, &o, &state, &report, e);
 
-	*saved = count_saved(rc == 0 ? state : NULL);
+	*saved = progress_of(rc == 0 ? state : NULL);
 	*orphans = orphans_of(rc == 0 ? state : NULL);
 	json_unref(state);
 	v = rc != 0 && e->code == ERR_NOTFOUND ? json_null() : ckpt_report_json(&report);

@@ -378,6 +378,9 @@ struct json *flow_plan(const struct flow *f, const char *const *node_ids);
 struct json *flow_config(const struct flow *f);
 /* The inverse: a flow from a state's plan and config. ERR_REFUSED names the entry. */
 int flow_from_state(const struct json *state, struct flow **out, struct err *e);
+/* How many operations of a state are settled, with those skipped for what it holds, and how many there are, with
+ * those that were added. */
+int flow_progress(const struct json *state, int64_t *done, int64_t *total, struct err *e);
 /* A flow of a state as a normalised document, for flow_from_document (before flow_drop_document). A
  * predecessor's `task` is an `instruction` in it. NULL when memory ran out. */
 struct json *flow_as_document(const struct flow *f);

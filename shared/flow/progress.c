@@ -1,0 +1,91 @@
+/* How far a run has come that nobody counts any more. */
+#include <stdlib.h>
+
+#include "flowsup/flow.h"
+
+struct counting {
+	const struct flow *f;
+	const struct json *ops; /* of the state */
+	enum flow_outcome *outcomes; /* FLOW_CANCELLED: none yet */
+};
+
+static void
+ignore_misfit(void *arg, const struct json *entry, const char *why)
+{
+	(void)arg;
+	(void)entry;
+	(void)why;
+}
+
+/* NULL also of what was added and is pending. */
+static const struct json *
+recorded(const struct counting *c, uint32_t i)
+{
+	const struct flow_grown *g = flow_grown(c->f, i);
+
+	if (g == NULL)
+		return json_get(c->ops, c->f->ops[i].id);
+	return slice_is(json_text(json_get(g->entry, "status")), "pending") ? NULL : g->entry;
+}
+
+/* Skipping is not recorded: what settled before it makes it. */
+static int
+judge(struct counting *c, uint32_t i, struct err *e)
+{
+	const struct flow_op *op = &c->f->ops[i];
+	const struct json *entry = recorded(c, i);
+	bool holds = true;
+	uint32_t n;
+
+	if (entry != NULL) {
+		c->outcomes[i] = slice_is(json_text(json_get(entry, "status")), "completed") ? FLOW_COMPLETED
+											     : FLOW_FAILED;
+		return 0;
+	}
+	c->outcomes[i] = FLOW_CANCELLED;
+	for (n = 0; n < op->nneeds && holds; n++) {
+		uint32_t from = op->needs[n].op;
+
+		if (c->outcomes[from] != FLOW_CANCELLED &&
+		    flow_edge_holds(&op->needs[n], c->outcomes[from], json_get(recorded(c, from), "response"), &holds,
+			e) != 0)
+			return -1;
+	}
+	if (!holds)
+		c->outcomes[i] = FLOW_SKIPPED;
+	return 0;
+}
+
+static int
+count(struct counting *c, int64_t *done, struct err *e)
+{
+	size_t i;
+
+	for (*done = 0, i = 0; i < c->f->nops; i++) {
+		if (judge(c, c->f->order[i], e) != 0)
+			return -1;
+		*done += c->outcomes[c->f->order[i]] != FLOW_CANCELLED;
+	}
+	return 0;
+}
+
+int
+flow_progress(const struct json *state, int64_t *done, int64_t *total, struct err *e)
+{
+	struct counting c = {.ops = json_get(state, "ops")};
+	struct flow *f = NULL;
+	int rc = -1;
+
+	if (flow_from_state(state, &f, e) != 0)
+		return -1;
+	if (flow_rebuild(f, state, 0, ignore_misfit, NULL, e) != 0)
+		goto out;
+	c.f = f;
+	c.outcomes = calloc(f->nops + 1, sizeof(*c.outcomes));
+	rc = c.outcomes == NULL ? err_nomem(e) : count(&c, done, e);
+	*total = (int64_t)f->nops;
+out:
+	free(c.outcomes);
+	flow_free(f);
+	return rc;
+}

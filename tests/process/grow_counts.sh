@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# What is done of a run and of how much is the same everywhere, also when its worker had no time to say it.
+. "$(dirname "$0")/lib_grow.sh"
+
+counts_of() { json "$1" done; printf /; json "$1" total; }
+counted() { # as list, show --json and show say it
+	local row
+	row=$("$FLOWSUP" list --json -n 100 | grep -F "\"$RUN\"")
+	printf '%s ' "$(counts_of "$row" | tr -d '\n')" "$("$FLOWSUP" show "$RUN" --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+d = d.get("run", d)
+print("%d/%d" % (d["done"], d["total"]))')"
+	"$FLOWSUP" show "$RUN" | sed -nE 's/.* ([0-9]+) of ([0-9]+) done.*/\1\/\2/p; s/^([0-9]+) of ([0-9]+) done.*/\1\/\2/p' | head -n 1
+}
+# An operation that fails leaves one that is skipped; four were added, one of which goes on.
+grown() {
+	rm -f "$T"/gates/*
+	begin <<'Y'
+reactive: all
+concurrency: 8
+plan:
+  - {id: a, run: 'for i in 1 2 3; do flowsup emit spawn --run "echo $i"; done; flowsup emit spawn --run "until [ -e \"$T/gates/go\" ]; do sleep 0.05; done"'}
+  - {id: bad, run: 'false'}
+  - {id: never, needs: [bad], run: 'true'}
+Y
+	wait_until quick_are_saved
+}
+quick_are_saved() { [ "$(spawned 'sorted(o), sum(1 for e in s if e["status"] == "completed"), len(s)')" = "(['a', 'bad'], 3, 4)" ]; }
+
+grown
+kill -KILL "$(worker_pid "$RUN")"
+wait_until status_is "$RUN" crashed
+equal_soon "of a crashed run everything that was added is counted, and what is skipped" "6/7 6/7 6/7" counted
+open_gate go
+
+grown
+"$FLOWSUP" kill "$RUN" 2>/dev/null
+equal "so it is of one that was killed" "cancelled" "$(run_status "$RUN")"
+equal "from the first moment" "6/7 6/7 6/7" "$(counted)"
+plan
