@@ -247,7 +247,7 @@ flow_name(const struct resuming *r)
 	return r->flow->name != NULL ? r->flow->name : "resumed";
 }
 
-/* The recorded time begins anew, or this one does. Consumes of, an object with the key. */
+/* Consumes of, an object with the key. */
 static struct json *
 with_timeout(const struct resuming *r, struct json *of)
 {
@@ -255,15 +255,21 @@ with_timeout(const struct resuming *r, struct json *of)
 	    json_printf("%lldms", (long long)((cli_int(r->c, "timeout", 0) + NS_PER_MS - 1) / NS_PER_MS)));
 }
 
+/* The recorded time begins anew, or this one does; but what goes on by itself has the deadline that it had. */
 static int
 set_timeout(const struct resuming *r, struct making *m, struct err *e)
 {
-	if (!cli_flag(r->c, "timeout"))
-		return 0;
-	m->document = with_timeout(r, m->document);
+	struct json *config = m->carry != NULL ? json_ref(json_get(m->carry, "config")) : NULL;
+	bool other = cli_flag(r->c, "timeout");
+
+	if (other) {
+		m->document = with_timeout(r, m->document);
+		config = config != NULL ? with_timeout(r, config) : NULL;
+	}
+	if (config != NULL && json_get(config, CONFIG_DEADLINE) != NULL && (other || !r->by_policy))
+		config = json_remove(config, slice_of(CONFIG_DEADLINE));
 	if (m->carry != NULL)
-		m->carry = json_set(m->carry, "config",
-		    with_timeout(r, json_ref(json_get(m->carry, "config"))));
+		m->carry = json_set(m->carry, "config", config);
 	return m->document != NULL && (r->state == NULL || m->carry != NULL) ? 0 : err_nomem(e);
 }
 

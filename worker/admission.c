@@ -313,13 +313,14 @@ deadline_ready(void *arg, short revents)
 int
 admission_deadline_set(struct worker *w, struct err *e)
 {
-	int64_t in = w->flow->timeout_ns;
+	int64_t in = w->deadline_wall_ns - clock_wall_ns();
 	struct itimerspec when = {0};
 
-	if (in == 0)
+	if (w->deadline_wall_ns == 0)
 		return 0;
+	/* It may have passed, but not by a clock that was set back be further away than it ever was. */
+	in = in < 0 ? 0 : in > w->flow->timeout_ns ? w->flow->timeout_ns : in;
 	w->deadline_boot_ns = clock_boottime_ns() + in;
-	w->deadline_wall_ns = clock_wall_ns() + in;
 	when.it_value.tv_sec = (time_t)(w->deadline_boot_ns / NS_PER_S);
 	when.it_value.tv_nsec = (long)(w->deadline_boot_ns % NS_PER_S);
 	w->deadline_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -231,6 +231,23 @@ carried_state(struct worker *w, struct json *carry, struct err *e)
 	return flow_from_state(s, &w->flow, e);
 }
 
+/* A resume by the run's policy goes on under the deadline that the run has; one by a person has taken it away. */
+static int
+keep_deadline(struct worker *w, struct err *e)
+{
+	struct json *config = json_ref(json_get(w->state, "config"));
+	int64_t ms = 0;
+
+	if (w->flow->timeout_ns > 0 && (!json_int64(json_get(config, CONFIG_DEADLINE), &ms) || ms <= 0 ||
+	    ms > INT64_MAX / NS_PER_MS)) {
+		ms = (clock_wall_ns() + w->flow->timeout_ns) / NS_PER_MS;
+		config = json_set(config, CONFIG_DEADLINE, json_int(ms));
+	}
+	w->deadline_wall_ns = w->flow->timeout_ns > 0 ? ms * NS_PER_MS : 0;
+	w->state = json_set(w->state, "config", config);
+	return w->state != NULL ? 0 : err_nomem(e);
+}
+
 static int
 load_state(struct worker *w, struct err *e)
 {
@@ -244,6 +261,8 @@ load_state(struct worker *w, struct err *e)
 		return -1;
 	}
 	rc = rc == 0 ? carried_state(w, carry, e) : new_state(w, e);
+	if (rc == 0)
+		rc = keep_deadline(w, e);
 	if (rc == 0)
 		rc = plan_of_state(w, e);
 	/* Plan and flow are made from it; what comes next needs its memory. */

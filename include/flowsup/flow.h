@@ -393,6 +393,8 @@ int64_t flow_orphans_ns(const struct json *orphans);
 #define FLOW_ORPHANS_KEPT INT64_MAX
 #define FLOW_ORPHANS_S (24 * INT64_C(3600))
 
+#define CONFIG_DEADLINE "deadline_ms" /* in a state's config: when the run's deadline is, since the epoch */
+
 /* ---- Planning ---- */
 
 #define FLOW_PLANNER "planner" /* ids of the operations that the keys of these names make */

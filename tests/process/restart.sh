@@ -195,4 +195,30 @@ wait_until status_is "$one" crashed
 "$FLOWSUP" supervisor restart
 check "a supervisor that executes itself anew goes on with it" wait_until resumed "$one"
 "$FLOWSUP" kill "$(successor "$one")" 2>/dev/null
+
+# ---- The deadline that had passed has passed for what goes on by itself, and not for a person's resume ----
+rm -f "$T/go"
+cat >"$T/late.yaml" <<END
+timeout: 4s
+restart: {on: crash, attempts: 2}
+plan:
+  - {id: first, run: 'until [ -e "$T/go" ]; do sleep 0.02; done'}
+  - {id: second, needs: [first], run: 'true'}
+END
+one=$("$FLOWSUP" start "$T/late.yaml")
+wait_op "$one" first
+closed() { grep -q '"event":"DeadlineClosed"' "$FLOWSUP_HOME/runs/$1/events.jsonl"; }
+wait_until closed "$one"
+crash "$one"
+check "a run behind its deadline is resumed by itself" wait_until resumed "$one"
+two=$(successor "$one")
+wait_op "$two" first
+check "which is behind it too" wait_until closed "$two"
+touch "$T/go"
+"$FLOWSUP" wait "$two" 2>/dev/null
+equal "what ran was taken over, nothing was started, and it ends as it would have" "124 1 2" \
+	"$? $(json "$("$FLOWSUP" list --json -n 100000 | grep "^{\"id\":\"$two\"")" done) $(run_fact "$two" total)"
+three=$("$FLOWSUP" resume "$two" 2>/dev/null)
+"$FLOWSUP" wait "$three" 2>/dev/null
+equal "by hand the time begins anew" "0" "$?"
 plan
