@@ -80,7 +80,7 @@ print_stopping(struct output *out, const struct json *run)
 				    render_member(op, "id"));
 	if (n > NAMED_MOST)
 		buf_printf(&b, " and %zu more", n - NAMED_MOST);
-	line(out, "stop", buf_text(&b));
+	line(out, json_type(json_get(run, "stopping")) == JSON_OBJECT ? "stop" : "deadline", buf_text(&b));
 	buf_clear(&b);
 }
 
@@ -421,7 +421,8 @@ print_run(struct output *out, const struct json *run, bool utc)
 	from = out->pending.len;
 	print_controls(out, run);
 	out_wrap(out, from, LABEL_WIDTH);
-	if (json_type(json_get(run, "stopping")) != JSON_OBJECT) /* said above */
+	if (json_type(json_get(run, "stopping")) != JSON_OBJECT &&
+	    json_type(json_get(run, "draining")) != JSON_OBJECT) /* said above */
 		render_next(run, &b);
 	if (b.len > 0)
 		out_puts(out, "\n");

@@ -112,7 +112,7 @@ look(void *arg, const struct session *s)
 	if (s->status == STATUS_QUEUED && s->reason_code != NULL &&
 	    strcmp(s->reason_code, "run.queued.environment") == 0)
 		add(l, s, "environment", NULL, NULL, resume_text(l, s), NULL);
-	else if (s->status == STATUS_RUNNING || s->status == STATUS_PAUSED)
+	else if ((s->status == STATUS_RUNNING || s->status == STATUS_PAUSED) && !session_is_draining(s))
 		add_operations(l, s);
 	add_blocking(l, s);
 	return l->all == NULL;

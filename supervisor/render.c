@@ -163,9 +163,12 @@ render_resumed_as(const char *run_id, struct buf *to)
 void
 render_stopping(const struct json *run, struct buf *to)
 {
-	const struct json *stop = json_get(run, "stopping");
+	const struct json *stop = json_get(run, "stopping"), *passed = json_get(run, "draining");
 	char age[DURATION_TEXT];
 
+	if (json_type(stop) != JSON_OBJECT && json_type(passed) == JSON_OBJECT)
+		buf_printf(to, "deadline passed %s ago: nothing more is started",
+		    render_seconds(render_age(passed, "since"), age));
 	if (json_type(stop) != JSON_OBJECT)
 		return;
 	buf_printf(to, "stopping%s for %s", strcmp(render_member(stop, "mode"), "now") == 0 ? " now" : "",

@@ -31,7 +31,7 @@ void render_status(const struct json *run, struct buf *to);
 void render_percent(double fraction, const char *text, struct buf *to);
 /* "; 3 leftover processes ended" of an operation or an event that counts them; `before` stands first. */
 void render_leftovers(const struct json *o, const char *before, struct buf *to);
-/* Since when, of a run that was told to stop and is not at its end; else nothing. */
+/* Since when, of a run that was told to stop, or is behind its deadline, and is not at its end; else nothing. */
 void render_stopping(const struct json *run, struct buf *to);
 /* What a run waits for, or how to go on with it. */
 void render_next(const struct json *run, struct buf *to);

@@ -71,22 +71,6 @@ is_resumable(const struct session *s)
 	    s->reason_code != NULL && reason_is_resumable(s->reason_code);
 }
 
-/* The command that answers what waits longest for a person, or null. */
-static struct json *
-answer_command(const struct view *v, const struct session *s)
-{
-	const char *op = json_cstr_of(json_get(json_at(json_get(s->metadata, "waiting"), 0), "op"));
-	struct buf b = {0};
-	struct json *text;
-
-	if (op == NULL || (s->status != STATUS_RUNNING && s->status != STATUS_PAUSED))
-		return json_null();
-	paste_command(&b, "approve", v->home_option, s->run_id, op);
-	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
-	buf_clear(&b);
-	return text;
-}
-
 unsigned
 view_survivors(const struct attempts *a)
 {
@@ -390,6 +374,23 @@ is_stopping(const struct facts *f)
 	return f->asked.stop_at > 0;
 }
 
+/* The command that answers what waits longest for a person, or null. */
+static struct json *
+answer_command(const struct view *v, const struct session *s, const struct facts *f)
+{
+	const char *op = json_cstr_of(json_get(json_at(json_get(s->metadata, "waiting"), 0), "op"));
+	struct buf b = {0};
+	struct json *text;
+
+	if (op == NULL || (s->status != STATUS_RUNNING && s->status != STATUS_PAUSED) || f->asked.stopped ||
+	    session_is_draining(s))
+		return json_null();
+	paste_command(&b, "approve", v->home_option, s->run_id, op);
+	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
+	buf_clear(&b);
+	return text;
+}
+
 /* Nothing more is started once it was applied; until then it waits for the worker. */
 static struct json *
 stopping_json(const struct facts *f)
@@ -403,6 +404,30 @@ stopping_json(const struct facts *f)
 	o = json_set(o, "since", view_time(f->asked.stop_at));
 	o = json_set(o, "mode", json_cstr(f->asked.stopped_now || f->asked.stop_asked_now ? "now" : "drain"));
 	return json_set(o, "applied", json_bool(f->asked.stopped));
+}
+
+static int
+keep_time(void *arg, const struct transition *t)
+{
+	double *at = arg;
+
+	if (*at <= 0 && t->reason_code != NULL && strcmp(t->reason_code, REASON_DEADLINE) == 0)
+		*at = t->at;
+	return 0;
+}
+
+/* Behind its deadline, while what runs may end. */
+static struct json *
+draining_json(const struct view *v, const struct session *s)
+{
+	struct err e = {0};
+	double at = 0;
+
+	if (!session_is_draining(s))
+		return json_null();
+	if (session_transitions(v->store, s->run_id, keep_time, &at, &e) != 0)
+		at = 0;
+	return json_set(json_object(), "since", view_time(at));
 }
 
 static struct json *
@@ -420,6 +445,8 @@ marks_json(const struct session *s, const struct facts *f)
 		marks = json_append(marks, json_cstr(MARK_NO_WORKER));
 	if (is_stopping(f))
 		marks = json_append(marks, json_cstr("stopping"));
+	if (session_is_draining(s))
+		marks = json_append(marks, json_cstr("deadline passed"));
 	if (session_is_restarting(s) && f->copy_of == NULL)
 		marks = json_append(marks, json_cstr("restarting"));
 	if (f->survivors > 0)
@@ -527,15 +554,17 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 		o = json_set(o, "reason_text", reason_json(s, f));
 	}
 	if (f->copy_of != NULL || f->elsewhere || f->stalled || f->no_worker || f->survivors > 0 || f->missing != NULL ||
-	    is_stopping(f) || session_is_restarting(s))
+	    is_stopping(f) || session_is_draining(s) || session_is_restarting(s))
 		o = json_set(o, "marks", marks_json(s, f));
 	if (is_stopping(f))
 		o = json_set(o, "stopping", stopping_json(f));
+	if (session_is_draining(s))
+		o = json_set(o, "draining", draining_json(v, s));
 	o = json_set(o, "done", json_int(done_of(s, f)));
 	o = json_set(o, "total", json_int(s->total));
 	o = json_set(o, "created_at", view_time(s->created_at));
 	o = json_set(o, "duration", duration_json(s));
-	o = json_set(o, "answer_command", answer_command(v, s));
+	o = json_set(o, "answer_command", answer_command(v, s, f));
 	if (s->resumed_as_run[0] != '\0')
 		o = json_set(o, "resumed_as", json_cstr(s->resumed_as_run));
 	if (resumable)
@@ -563,6 +592,7 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	    : s->status == STATUS_FAILED ? json_cstr(err_type(ERR_RUN_FAILED)) : json_null());
 	o = json_set(o, "marks", marks_json(s, f));
 	o = json_set(o, "stopping", stopping_json(f));
+	o = json_set(o, "draining", draining_json(v, s));
 	o = json_set(o, "exit_status", status_is_terminal(s->status)
 		? json_int(status_exit(s->status, s->reason_code))
 		: json_null());
@@ -584,7 +614,7 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "restarts_left", json_int(s->restarts_left));
 	o = json_set(o, "queue", json_text_or_null(s->queue));
 	o = json_set(o, "unique", json_text_or_null(s->unique_key));
-	o = json_set(o, "answer_command", answer_command(v, s));
+	o = json_set(o, "answer_command", answer_command(v, s, f));
 	o = json_set(o, "resume_command", has_next(s, f)
 		? resume_command(v, s, f)
 		: json_null());

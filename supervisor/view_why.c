@@ -79,6 +79,10 @@ why_unstarted(const struct run_files *f, const struct session *s, size_t op,
 		buf_puts(to, "waits for the run to start");
 		return;
 	}
+	if (session_is_draining(s)) {
+		buf_puts(to, "not started any more: the deadline has passed");
+		return;
+	}
 	/* Nothing begins behind what could be lost. */
 	for (i = 0; i < o->nneeds; i++)
 		if (ops[o->needs[i].op].entry == NULL && ops[o->needs[i].op].end != NULL)

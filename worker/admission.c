@@ -24,6 +24,8 @@ look_at_deadline(struct worker *w)
 	poller_unwatch(&w->loop, &w->deadline);
 	log_line(LOG_INFO, "the deadline has passed");
 	admission_close(w, CLOSED_DEADLINE);
+	if (!(w->closed & CLOSED_STORAGE)) /* what is wrong with that is said until it is over */
+		status_of_gates(w, "run.running.started");
 	w->loop.again = true;
 }
 

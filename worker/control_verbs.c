@@ -23,7 +23,7 @@ apply_pause(struct worker *w, const struct json *payload)
 	if (w->gate_closed)
 		return;
 	gate_close(w);
-	control_status(w, STATUS_PAUSED, "run.paused.control", NULL);
+	status_of_gates(w, "run.running.started");
 }
 
 static void
@@ -33,7 +33,7 @@ apply_resume(struct worker *w, const struct json *payload)
 	if (!w->gate_closed)
 		return;
 	gate_open(w);
-	control_status(w, STATUS_RUNNING, "run.running.resumed", NULL);
+	status_of_gates(w, "run.running.resumed");
 }
 
 static void

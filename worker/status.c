@@ -130,6 +130,17 @@ control_status(struct worker *w, enum run_status status, const char *reason_code
 	write_first(w);
 }
 
+void
+status_of_gates(struct worker *w, const char *open)
+{
+	if (w->closed & CLOSED_DEADLINE)
+		control_status(w, STATUS_RUNNING, REASON_DEADLINE, NULL);
+	else if (w->gate_closed)
+		control_status(w, STATUS_PAUSED, "run.paused.control", NULL);
+	else
+		control_status(w, STATUS_RUNNING, open, NULL);
+}
+
 /* The io thread has ended: nothing of it is in use any more. */
 void
 status_clear(struct worker *w)

@@ -166,8 +166,7 @@ trouble_over(struct worker *w)
 	event_begin(w, "CheckpointWorks");
 	event_end(w);
 	reserve(w, true);
-	control_status(w, w->gate_closed ? STATUS_PAUSED : STATUS_RUNNING,
-	    w->gate_closed ? "run.paused.control" : "run.running.started", NULL);
+	status_of_gates(w, "run.running.started");
 }
 
 void

@@ -649,6 +649,8 @@ void control_free_stamp(struct stamp_job *j, bool stored);
 void status_begin(struct worker *w);
 void control_status(struct worker *w, enum run_status status, const char *reason_code,
     const char *text);
+/* The one that deadline and gate make; `open` is the reason where neither holds anything up. */
+void status_of_gates(struct worker *w, const char *open);
 void status_clear(struct worker *w);
 
 /* emit.c: requests of operations. */

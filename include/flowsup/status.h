@@ -33,6 +33,8 @@ enum run_status {
 	    STATUS_COUNT
 };
 
+#define REASON_DEADLINE "run.running.deadline"
+
 /* code, text for people, resumable when the run ended by it, exit status (0: the status's own) */
 #define REASON_TABLE(X)                                                                            \
 	X("run.queued.new", "waits for the supervisor", false, 0)                                  \
@@ -44,6 +46,7 @@ enum run_status {
 	X("run.running.started", "its worker runs", false, 0)                                      \
 	X("run.running.resumed", "the gate was opened", false, 0)                                  \
 	X("run.running.storage", "checkpoints cannot be written; no operation is started", false, 0) \
+	X("run.running.deadline", "the deadline has passed: nothing more is started, what runs may end", false, 0) \
 	X("run.paused.control", "the gate was closed by a control", false, 0)                      \
 	X("run.completed.all", "every operation completed", false, 0)                              \
 	X("run.failed.operation", "an operation failed", true, 1)                                  \

@@ -196,6 +196,8 @@ int session_latest(struct store *s, const char *run_id, struct session *out, str
 
 /* It crashed, and its restart policy will make it go on: no end for who waits for the job. */
 bool session_is_restarting(const struct session *s);
+/* It is behind its deadline: nothing of it starts, and what runs may end. */
+bool session_is_draining(const struct session *s);
 /* No automatic resume any more; `why` (NULL: nothing is said) goes into the metadata as
  * "not_restarted". *gave_up (may be NULL) is false when there was none to come. */
 int session_give_up(struct store *s, const char *run_id, const char *why, bool *gave_up,

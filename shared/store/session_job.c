@@ -10,6 +10,12 @@ session_is_restarting(const struct session *s)
 	return s->status == STATUS_CRASHED && s->restarts_left > 0 && s->resumed_as_run[0] == '\0';
 }
 
+bool
+session_is_draining(const struct session *s)
+{
+	return s->status == STATUS_RUNNING && s->reason_code != NULL && strcmp(s->reason_code, REASON_DEADLINE) == 0;
+}
+
 /* A statement whose only parameter is an id. */
 static int
 run_with_id(struct store *s, enum statement which, const char *id, int *changed, struct err *e)

@@ -56,6 +56,32 @@ done
 equal "a resume runs what was withheld" "completed" "$(run_status "$RUN")"
 equal "all of it" True "$(spawned 'all(e["status"] == "completed" for e in s) and {"waits", "list", "each"} <= set(o) and {"late.s1", "late.s2", "fails.s1", "each.0", "each.1"} <= set(by)')"
 
+# ---- Behind the deadline: that is seen, nothing is to be approved, and a stop makes it a cancelled run ----
+rm -f "$T"/gates/*
+begin --timeout 1h <<'Y'
+plan:
+  - {id: runs, run: 'until [ -e "$T/gates/go" ]; do sleep 0.05; done'}
+  - {id: asks, gate: approve, run: 'true'}
+Y
+wait_until has_started runs
+matches_soon "before it an approval is waited for" "next +flowsup approve $RUN asks" "$FLOWSUP" show "$RUN"
+deadline_passes
+matches_soon "after it the list says that it has passed" "running \(deadline passed\) .* deadline passed [0-9.a-z]* ago: nothing more is started" \
+	"$FLOWSUP" list
+deadline_is_ahead
+matches "for programs too" '"marks":\["deadline passed"\],"stopping":null,"draining":\{"since":[0-9.]+\}.*"answer_command":null' "$("$FLOWSUP" list --json -n 1)"
+matches "show says what is waited for" "deadline +deadline passed [0-9.a-z]* ago: nothing more is started; waits for the end of runs"$'\n' "$("$FLOWSUP" show "$RUN")"
+equal "and recommends no approval" 0 "$("$FLOWSUP" show "$RUN" | grep -c '^next')"
+matches "nor is one waited for" "nothing waits" "$("$FLOWSUP" waiting 2>&1)"
+"$FLOWSUP" stop "$RUN" >/dev/null 2>&1
+matches_soon "a stop is seen like any other" "running \(stopping, deadline passed\) .* stopping for" "$FLOWSUP" list
+open_gate go
+wait_until ended
+equal "and has its own outcome" "cancelled run.cancelled.stop" "$(run_status "$RUN") $(run_fact "$RUN" reason)"
+"$FLOWSUP" wait "$RUN" >/dev/null 2>&1
+equal "exit 143" 143 $?
+rm -f "$T"/gates/*
+
 # ---- Another deadline for the resume ----
 begin --timeout 1h -j 1 <<'Y'
 plan: [{id: a, run: '. "$T/closed.sh"'}, {id: b, run: 'echo "$FLOWSUP_DEADLINE"'}]
