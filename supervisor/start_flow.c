@@ -37,6 +37,28 @@ start_name(const char *path, struct buf *to)
 		buf_add(to, base, dot == NULL || dot == base ? strlen(base) : (size_t)(dot - base));
 }
 
+/* Between characters, never inside one. */
+static void
+cut_name(struct buf *to)
+{
+	if (to->len <= NAME_MOST)
+		return;
+	to->len = NAME_MOST;
+	while (to->len > 0 && ((unsigned char)to->data[to->len] & 0xc0) == 0x80)
+		to->len--;
+	to->data[to->len] = '\0';
+}
+
+/* A prompt is no path: its first line, as it stands. */
+static void
+name_from_prompt(const char *prompt, struct buf *to)
+{
+	const char *line = prompt + strspn(prompt, " \t\r\n");
+
+	buf_add(to, line, strcspn(line, "\r\n"));
+	cut_name(to);
+}
+
 static void
 name_from_words(char *const *words, struct buf *to)
 {
@@ -45,13 +67,7 @@ name_from_words(char *const *words, struct buf *to)
 	buf_puts(to, base == NULL || base[1] == '\0' ? words[0] : base + 1);
 	for (words++; *words != NULL && to->len < NAME_MOST; words++)
 		buf_printf(to, " %s", *words);
-	/* Cut between characters, never inside one. */
-	if (to->len > NAME_MOST) {
-		to->len = NAME_MOST;
-		while (to->len > 0 && ((unsigned char)to->data[to->len] & 0xc0) == 0x80)
-			to->len--;
-		to->data[to->len] = '\0';
-	}
+	cut_name(to);
 }
 
 /* ---- Documents ---- */
@@ -162,6 +178,13 @@ from_each(const struct cli *c, struct flow **out, struct err *e)
 
 /* ---- --planner ---- */
 
+static int
+usage(struct err *e, const char *text)
+{
+	err_set(e, ERR_USAGE, "start: %s", text);
+	return err_hint(e, "flowsup start --help");
+}
+
 /* A provider's name is good enough for who has declared no role. */
 static int
 add_provider_role(const char *name, struct json **roles, struct err *e)
@@ -190,6 +213,30 @@ add_provider_role(const char *name, struct json **roles, struct err *e)
 	return *roles != NULL ? 0 : err_nomem(e);
 }
 
+/* A task in words is no command. */
+static int
+refuse_shell(const char *role, const struct json *roles, struct err *e)
+{
+	const char *name = json_cstr_of(json_get(json_get(roles, role), "provider"));
+	struct provider_search search;
+	struct provider *p = NULL;
+	struct err ignored = {0};
+	bool shell;
+
+	if (name == NULL)
+		return 0;
+	if (provider_search_init(&search, NULL, e) != 0)
+		return -1;
+	shell = provider_load(&search, name, &p, &ignored) == 0 && p->shell;
+	provider_search_clear(&search);
+	provider_free(p);
+	if (!shell)
+		return 0;
+	err_set(e, ERR_USAGE, "--planner: provider %.64s runs what it is told as shell text, and cannot plan from a prompt",
+	    name);
+	return err_hint(e, "man flowsup-flow   # PLANNING: in a document a script may be the planner");
+}
+
 static int
 from_planner(const struct cli *c, struct flow **out, struct err *e)
 {
@@ -197,9 +244,13 @@ from_planner(const struct cli *c, struct flow **out, struct err *e)
 	struct json *roles;
 	int r;
 
+	if (c->operands[0][strspn(c->operands[0], " \t\r\n")] == '\0')
+		return usage(e, "--planner: the prompt is empty");
 	if (roles_all(&roles, e) != 0)
 		return -1;
 	r = add_provider_role(role, &roles, e);
+	if (r == 0)
+		r = refuse_shell(role, roles, e);
 	if (r == 0)
 		r = flow_from_planner(role, c->operands[0], roles, out, e);
 	json_unref(roles);
@@ -207,13 +258,6 @@ from_planner(const struct cli *c, struct flow **out, struct err *e)
 }
 
 /* ---- Which of them ---- */
-
-static int
-usage(struct err *e, const char *text)
-{
-	err_set(e, ERR_USAGE, "start: %s", text);
-	return err_hint(e, "flowsup start --help");
-}
 
 static int
 check_usage(const struct cli *c, struct err *e)
@@ -306,7 +350,7 @@ make_flow(struct cli *c, struct buf *name, struct flow **out, struct err *e)
 		return from_each(c, out, e);
 	}
 	if (cli_flag(c, "planner")) {
-		name_from_words(c->operands, name);
+		name_from_prompt(c->operands[0], name);
 		return from_planner(c, out, e);
 	}
 	if (cli_flag(c, "chain")) {

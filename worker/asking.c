@@ -273,7 +273,9 @@ ask(struct attempt_run *a, bool escalate, const struct json *request, bool membe
 	rc = escalate ? wish_escalation(w, a->op, request, failed, &wish, &why, e)
 		      : wish_spawn(w, a->op, request, &wish, &why, e);
 	if (rc == 0 && w->reactive == NULL)
-		rc = err_set(e, ERR_REFUSED, "not allowed: nothing in the document lets the run grow");
+		rc = err_set(e, ERR_REFUSED, w->flow->unplanned
+			? "not allowed: a planner asks for work by its answer, which is the plan, alone"
+			: "not allowed: nothing in the document lets the run grow");
 	if (rc == 0)
 		rc = accept(a, &wish, request, member, out, &why, e);
 	if (rc == 0 || e->code == ERR_NOMEM)

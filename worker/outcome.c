@@ -1,6 +1,7 @@
 /* Artifacts and responses. */
 #include "agent.h"
 
+#include <ctype.h>
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -373,6 +374,27 @@ judge_lines(const struct outcome_input *in, struct slice text, struct err *e)
 	return rc;
 }
 
+/* A plan that stands in a block of code, as many an agent answers, with nothing around it. */
+static struct slice
+without_fence(struct slice text)
+{
+	static const char fence[] = "```";
+	size_t len = sizeof(fence) - 1, at;
+
+	for (; text.len > 0 && isspace((unsigned char)text.data[0]); text.data++)
+		text.len--;
+	while (text.len > 0 && isspace((unsigned char)text.data[text.len - 1]))
+		text.len--;
+	if (text.len < 2 * len || memcmp(text.data, fence, len) != 0 ||
+	    memcmp(text.data + text.len - len, fence, len) != 0)
+		return text;
+	for (at = len; at < text.len && isalnum((unsigned char)text.data[at]); at++) /* the name of a language */
+		;
+	if (text.len < at + len)
+		return text;
+	return (struct slice){text.data + at, text.len - len - at};
+}
+
 static int
 read_json(const struct outcome_input *in, bool lines, struct buf *text, struct json **out, struct err *e)
 {
@@ -390,7 +412,7 @@ read_json(const struct outcome_input *in, bool lines, struct buf *text, struct j
 		return judge_lines(in, buf_view(text), e);
 	if (lines)
 		return parse_lines(&l, text->len, out, e);
-	rc = json_parse(buf_view(text), &options, out, &why, e);
+	rc = json_parse(in->plans != NULL ? without_fence(buf_view(text)) : buf_view(text), &options, out, &why, e);
 	if (rc != 0 && why.fault == JSON_FAULT_MANY)
 		too_many_values(e);
 	return rc;

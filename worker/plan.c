@@ -181,16 +181,17 @@ take_flow(struct worker *w, struct flow *next, struct err *e)
 static void
 tell_accepted(struct worker *w)
 {
+	size_t allowed = w->flow->nops - 1 - (w->flow->synthesis_op != SIZE_MAX);
 	char text[96];
 
 	event_begin(w, "PlanAccepted");
 	event_int(w, "operations", (int64_t)(w->flow->nops - 1));
 	if (w->planning.left_out > 0) {
-		snprintf(text, sizeof(text), "%zu operations more than are allowed are left out",
-		    w->planning.left_out);
+		snprintf(text, sizeof(text), "its last %s left out: there may be at most %zu",
+		    w->planning.left_out == 1 ? "operation is" : "operations are", allowed);
 		event_int(w, "left_out", (int64_t)w->planning.left_out);
 		event_text(w, "message", text);
-		log_line(LOG_WARNING, "the plan: %s", text);
+		log_line(LOG_WARNING, "the plan: %zu too many: %s", w->planning.left_out, text);
 	}
 	event_end(w);
 }

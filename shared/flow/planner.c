@@ -4,6 +4,8 @@
 #include "flowsup/provider.h"
 #include "model.h"
 
+enum { CUT_NAMED = 8 };
+
 static size_t
 most_operations(const struct flow *f)
 {
@@ -75,6 +77,29 @@ tell_all(const struct flow_diagnostics *d, struct err *e)
 	return -1;
 }
 
+/* Whoever wrote it has not seen that it was cut, and may be told that what it has written is not there. */
+static void
+tell_cut(const struct json *list, size_t most, struct err *e)
+{
+	size_t i, n = json_length(list);
+	struct buf text = {0};
+	struct err why = *e;
+	const char *id;
+
+	if (n <= most || e->code == ERR_NOMEM)
+		return;
+	for (i = most; i < n && i < most + CUT_NAMED; i++) {
+		id = json_cstr_of(json_get(json_at(list, i), "id"));
+		if (id != NULL)
+			buf_printf(&text, "%s\"%.64s\"", text.len > 0 ? ", " : "", id);
+	}
+	if (buf_ok(&text, e) == 0)
+		err_set(e, why.code, "of its %zu operations only the first %zu are taken, as there may be at most %zu: nothing "
+		    "may need or name one of the others%s%s%s%s; %s", n, most, most, text.len > 0 ? " (" : "",
+		    buf_text(&text), i < n ? ", ..." : "", text.len > 0 ? ")" : "", why.msg);
+	buf_clear(&text);
+}
+
 static int
 check_entries(const struct flow *f, const struct provider_search *search,
     const struct json *entries, struct err *e)
@@ -110,6 +135,7 @@ flow_plan_accept(const struct flow *f, const struct provider_search *search,
 	if (entries == NULL)
 		return err_nomem(e);
 	if (check_entries(f, search, entries, e) < 0) {
+		tell_cut(list, most, e);
 		json_unref(entries);
 		return -1;
 	}

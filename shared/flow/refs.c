@@ -107,8 +107,8 @@ check_template(struct checker *c, const struct template_reference *ref, const st
 		break;
 	case FLOW_REF_ARG:
 		if (r->own->f.args == NULL || json_getn(r->own->f.args, ref->name) == NULL)
-			hint(problem(r, at, "{{args.%s}} names no argument", name),
-			    "declare it under \"args\"");
+			hint(problem(r, at, "{{args.%s}} names no argument", name), r->origin == ORIGIN_MODEL
+				? "say what it stands for" : "declare it under \"args\"");
 		break;
 	case FLOW_REF_ITEM:
 		if (!is_list)

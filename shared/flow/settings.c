@@ -347,7 +347,7 @@ unknown_role(struct reader *r, const struct json *at, const char *name)
 	nearest = text_nearest(name, names, r->own->f.nroles);
 	if (nearest != NULL)
 		hint(p, "did you mean \"%s\"?", nearest);
-	else if (r->own->f.nroles == 0)
+	else if (r->own->f.nroles == 0 && r->origin != ORIGIN_MODEL)
 		hint(p, "declare it under \"roles\"");
 	free(names);
 }

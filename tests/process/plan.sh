@@ -55,7 +55,18 @@ answers '[{"id":"a","run":"echo A"},{"id":"b","exec":["echo","B"]},{"id":"c","ru
 run_flow
 equal "with model_commands it may give commands" completed "$(run_status "$RUN")"
 equal "the plan is cut to max_ops" "planner a b " "$(ids "$(exported)")"
-matches "and that is said" '"operations":2,"left_out":1,"message":"1 operations more' "$(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl")"
+matches "and that is said" '"operations":2,"left_out":1,"message":"its last operation is left out: there may be at most 2' "$(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl")"
+
+# What is left out is told to who may have needed it; and a block of code is taken for what it holds.
+answers '[{"id":"a","run":"echo A","needs":["c"]},{"id":"b","run":"echo B"},{"id":"c","run":"echo C"}]' \
+	$'```json\n[{"id":"a","run":"echo A"}]\n```\n'
+run_flow
+equal "an answer in a code fence is a plan" "completed planner a " "$(run_status "$RUN") $(ids "$(exported)")"
+matches "and one that needs what was cut is told so" 'of its 3 operations only the first 2 are taken, as there may be at most 2: nothing may need or name one of the others \("c"\)' \
+	"$(tr '\n' ' ' <"$AGENT/planned-2")"
+answers 'see: ```json [] ```' '[{"id":"a","run":"echo {{args.x}}"}]' '[{"id":"a","exec":["echo","{{args.x}}"]}]'
+run_flow
+equal "one with words around it is not" "failed 0" "$(run_status "$RUN") $(grep -c 'declare it' "$(run_dir)/events.jsonl")"
 
 # ---- A worker that dies ----
 planner 'synthesis: {assignee: agent, instruction: ok sum}'

@@ -21,6 +21,13 @@ matches "roles are found in their files" 'extra= --from json' "$(entry a)"
 matches "and are all offered" 'one of: (boss, clerk|clerk, boss)' "$(cat "$AGENT/planned-1")"
 matches "the checkpoint holds them" '"roles":\{[^}]*"--from","(json|yaml)"' "$("$FLOWSUP" checkpoint export "$RUN" --json)"
 
+RUN=$("$FLOWSUP" start --planner boss $'\nsay what docs/README lacks\nand more')
+equal "its name is the prompt's first line" "say what docs/README lacks" "$(run_fact "$RUN" name)"
+said=$("$FLOWSUP" start --planner boss '  ' 2>&1)
+equal "an empty prompt is told" "2 flowsup: start: --planner: the prompt is empty" "$? $(head -n 1 <<<"$said")"
+said=$("$FLOWSUP" start --planner sh 'plan it' 2>&1)
+equal "a shell is no planner for a prompt" "2 flowsup: --planner: provider sh runs what it is told as shell text, and cannot plan from a prompt" \
+	"$? $(head -n 1 <<<"$said")"
 said=$("$FLOWSUP" start --planner nobody 'plan it' 2>&1)
 matches "an unknown one is refused" '^2: .*there is no role "nobody", nor a provider' "$?: $said"
 said=$("$FLOWSUP" start --planner boss 2>&1)
