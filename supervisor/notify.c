@@ -24,16 +24,16 @@ add_event(struct json *o, const char *event)
 	return json_set(o, "op", op ? json_text_or_null(colon + 1) : json_null());
 }
 
-/* Without --home: the payload names the state directory in a member of its own. */
+/* Whoever gets it may have another state directory, or none named. */
 static struct json *
-resume_command(const struct session *s)
+resume_command(const char *home, const struct session *s)
 {
 	struct buf b = {0};
 	struct json *text;
 
 	if (!status_is_terminal(s->status) || !reason_is_resumable(s->reason_code))
 		return json_null();
-	paste_resume(&b, NULL, s);
+	paste_resume(&b, home, s);
 	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
 	buf_clear(&b);
 	return text;
@@ -57,7 +57,7 @@ notify_payload(const char *home, const struct session *s, const char *event, dou
 	o = json_set(o, "total", json_int(s->total));
 	o = json_set(o, "growth", growth != NULL ? json_ref(growth) : json_null());
 	o = json_set(o, "restarting", json_bool(session_is_restarting(s)));
-	o = json_set(o, "resume_command", resume_command(s));
+	o = json_set(o, "resume_command", resume_command(home, s));
 	return json_set(o, "home", json_string_lossy(slice_of(home), NULL));
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "flowsup/log.h"
 #include "flowsup/places.h"
@@ -145,7 +146,7 @@ not_found(const struct playbooks *p, const char *name, struct err *e)
 		names[nwords + i] = p->list[i].name;
 	nearest = text_nearest(name, names, p->count + nwords);
 	err_set(e, ERR_NOTFOUND, "there is no playbook \"%.80s\"", name);
-	if (strchr(name, '/') != NULL)
+	if (strchr(name, '/') != NULL && access(name, F_OK) == 0)
 		err_hint(e, "flowsup start %s   # a document by its path", shell_word(word, name));
 	else if (nearest != NULL)
 		err_hint(e, "flowsup play %s   # did you mean this?", shell_word(word, nearest));

@@ -2,6 +2,21 @@
 # Operations ask for further ones: what is accepted, what is rejected and why, and what becomes of it.
 . "$(dirname "$0")/lib_grow.sh"
 
+# ---- A planner's work is its answer ----
+run_flow <<'Y'
+reactive: all
+roles: {robot: {provider: robot}}
+planner:
+  assignee: robot
+  instruction: |
+    flowsup emit spawn --instruction true 2>"$T/said"
+    echo "$?" >>"$T/said"
+    echo '[{"id": "a", "assignee": "robot", "instruction": "true", "needs": []}]'
+    exit
+Y
+equal "the plan runs" "completed" "$(run_status "$RUN")"
+matches "and a planner that asks for more is told what it may" "a planner asks for work by its answer, which is the plan, alone"$'\n'"4" "$(cat "$T/said")"
+
 # ---- Asked for by emit ----
 echo '["echo", "{{item}}"]' >"$T/words"
 run_flow <<'Y'

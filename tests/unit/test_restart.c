@@ -55,7 +55,7 @@ test_restart__what_notify_is_told(void **state)
 	assert_string_equal(json_cstr_of(json_get(o, "op")), "op.1");
 	assert_true(json_is_true(json_get(o, "restarting")));
 	assert_string_equal(json_cstr_of(json_get(o, "resume_command")),
-	    "flowsup resume 20260101T000000-abcdef");
+	    "flowsup resume --home /home/state 20260101T000000-abcdef");
 	json_unref(o);
 	o = notify_payload("/home/state", &s, "storage:7", 12.5);
 	assert_string_equal(json_cstr_of(json_get(o, "event")), "storage");
