@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -241,7 +242,7 @@ check_pair(const struct cli_option *o, const char *text, struct err *e)
 	const char *equals = strchr(text, '=');
 
 	if (equals == NULL || equals == text)
-		return err_set(e, ERR_USAGE, "--%s: \"%s\" is not KEY=VALUE", o->name, text);
+		return err_set(e, ERR_USAGE, "--%s: \"%s\" is not %s", o->name, text, o->value);
 	return 0;
 }
 
@@ -569,11 +570,50 @@ cli_is_family(const struct command *const *commands, const char *name)
 	return false;
 }
 
+/* What other programs call it; NULL: no command is called so anywhere. */
+static const char *
+by_another_name(const char *name)
+{
+	static const struct {
+		const char *words; /* each between blanks */
+		const char *instead;
+	} others[] = {
+	    {" run exec launch submit create new ", "start"},
+	    {" ls ps runs jobs history top ", "list"},
+	    {" status info describe inspect get ", "show"},
+	    {" restart again redo ", "rerun"},
+	    {" retry ", "resume --retry-failed"},
+	    {" continue unpause ", "resume"},
+	    {" cancel abort terminate end ", "stop"},
+	    {" rm remove delete prune clean cleanup purge ", "gc --dry-run"},
+	    {" tail ", "logs -f"},
+	    {" follow attach monitor ", "watch"},
+	    {" validate lint verify test ", "check"},
+	    {" send tell say message ", "msg"},
+	    {" accept allow ", "approve"},
+	    {" reject refuse ", "deny"},
+	    {" suspend hold ", "pause"},
+	    {" daemon server serve ", "supervisor"},
+	    {" playbook playbooks recipe ", "play"},
+	};
+	struct buf word = {0};
+	const char *found = NULL;
+	size_t i;
+
+	buf_printf(&word, " %s ", name);
+	for (i = 0; found == NULL && !word.failed && i < sizeof(others) / sizeof(others[0]); i++)
+		if (strstr(others[i].words, buf_text(&word)) != NULL)
+			found = others[i].instead;
+	buf_clear(&word);
+	return found;
+}
+
 const char *
 cli_nearest_second(const struct command *const *commands, const char *one, const char *two)
 {
 	const char *names[MAX_NAMES * 2];
-	size_t n = 0, len = strlen(one);
+	const char *other = by_another_name(two);
+	size_t n = 0, len = strlen(one), i;
 
 	for (; *commands != NULL && n + 1 < MAX_NAMES * 2; commands++) {
 		if (strncmp((*commands)->name, one, len) == 0 && (*commands)->name[len] == ' ')
@@ -582,6 +622,9 @@ cli_nearest_second(const struct command *const *commands, const char *one, const
 		    (*commands)->also[len] == ' ')
 			names[n++] = (*commands)->also + len + 1;
 	}
+	for (i = 0; other != NULL && i < n; i++)
+		if (strcmp(names[i], other) == 0)
+			return other;
 	return text_nearest(two, names, n);
 }
 
@@ -602,49 +645,17 @@ unknown_second(const struct parser *p, const char *one, const char *two, struct 
 	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup help %s", one);
 }
 
-/* What other programs call it; NULL: no command is called so anywhere. */
-static const char *
-by_another_name(const char *name)
-{
-	static const struct {
-		const char *words; /* each between blanks */
-		const char *instead;
-	} others[] = {
-	    {" run exec launch submit create new ", "start"},
-	    {" ls ps runs jobs history top ", "list"},
-	    {" status info describe inspect get ", "show"},
-	    {" restart retry again redo ", "rerun"},
-	    {" continue unpause ", "resume"},
-	    {" cancel abort terminate end ", "stop"},
-	    {" rm remove delete prune clean cleanup purge ", "gc --dry-run"},
-	    {" tail ", "logs -f"},
-	    {" follow attach monitor ", "watch"},
-	    {" validate lint verify test ", "check"},
-	    {" send tell say message ", "msg"},
-	    {" accept allow ", "approve"},
-	    {" reject refuse ", "deny"},
-	    {" suspend hold ", "pause"},
-	    {" daemon server serve ", "supervisor"},
-	};
-	struct buf word = {0};
-	const char *found = NULL;
-	size_t i;
-
-	buf_printf(&word, " %s ", name);
-	for (i = 0; found == NULL && !word.failed && i < sizeof(others) / sizeof(others[0]); i++)
-		if (strstr(others[i].words, buf_text(&word)) != NULL)
-			found = others[i].instead;
-	buf_clear(&word);
-	return found;
-}
-
 const char *
 cli_unknown(const struct command *const *commands, const char *name, struct err *e)
 {
-	const char *names[MAX_NAMES * 2];
-	const char *other = strchr(name, ' ') == NULL ? by_another_name(name) : NULL;
-	size_t n = 0;
+	const char *names[MAX_NAMES * 2], *other;
+	char small[WORDS_TEXT]; /* one that does not fit is near nothing */
+	size_t n = 0, i;
 
+	strlcpy(small, name, sizeof(small));
+	for (i = 0; small[i] != '\0'; i++)
+		small[i] = (char)tolower((unsigned char)small[i]);
+	other = strchr(name, ' ') == NULL ? by_another_name(small) : NULL;
 	if (other != NULL) {
 		err_set(e, ERR_USAGE, "unknown command \"%s\"", name);
 		return other;
@@ -652,7 +663,7 @@ cli_unknown(const struct command *const *commands, const char *name, struct err 
 	for (; *commands != NULL && n < MAX_NAMES * 2; commands++)
 		names[n++] = (*commands)->name;
 	err_set(e, ERR_USAGE, "unknown command \"%s\"", name);
-	return text_nearest(name, names, n);
+	return strlen(name) < sizeof(small) ? text_nearest(small, names, n) : NULL;
 }
 
 /* name: with options. One that takes none is told without what was given. */

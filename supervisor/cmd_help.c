@@ -95,6 +95,10 @@ unknown(struct cli *c, const char *name, struct err *e)
 	const char *near = c->noperands < 2 ? NULL
 		: cli_nearest_second(c->commands, c->operands[0], c->operands[1]);
 
+	if (near == NULL && c->noperands > 1 && cli_is_family(c->commands, c->operands[0])) {
+		err_set(e, ERR_USAGE, "%s: unknown second word \"%s\"", c->operands[0], c->operands[1]);
+		return err_hint(e, "flowsup help %s", c->operands[0]);
+	}
 	if (near == NULL) {
 		near = cli_unknown(c->commands, name, e);
 		return near != NULL ? err_hint(e, "flowsup help %.*s", (int)strcspn(near, " "), near)

@@ -37,6 +37,19 @@ static const struct cli_option options[] = {
 /* ---- Filter ---- */
 
 static int
+advise_words(const char *const *words, struct err *e)
+{
+	struct buf all = {0};
+	size_t i;
+
+	for (i = 0; i < STATUS_COUNT; i++)
+		buf_printf(&all, "%s%s", i > 0 ? ", " : "one of ", words[i]);
+	err_advice(e, "%s", buf_text(&all));
+	buf_clear(&all);
+	return -1;
+}
+
+static int
 filter_statuses(const struct cli *c, struct session_filter *f, struct err *e)
 {
 	const char *words[STATUS_COUNT], *text, *near;
@@ -51,7 +64,7 @@ filter_statuses(const struct cli *c, struct session_filter *f, struct err *e)
 		if (status == STATUS_COUNT) {
 			near = text_nearest(text, words, STATUS_COUNT);
 			err_set(e, ERR_USAGE, "--status: no status is called \"%s\"", text);
-			return near == NULL ? err_hint(e, "man flowsup   # STATUS")
+			return near == NULL ? advise_words(words, e)
 					    : cli_hint_instead(c->argv, text, strlen(text), near, e);
 		}
 		if (f->nstatuses < STATUS_COUNT)

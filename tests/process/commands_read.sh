@@ -176,12 +176,19 @@ matches "--check" "clean" "$("$FLOWSUP" list --check "-n" 1)"
 "$FLOWSUP" list --status fialed >/dev/null 2>"$T/err"
 equal "an unknown status: exit 2" 2 $?
 matches "and the nearest one" "failed" "$(cat "$T/err")"
+matches "or, where none is near, all of them" "note: one of queued, .*completed, .*crashed" \
+	"$("$FLOWSUP" list --status done 2>&1)"
 near="${id%?}$([ "${id: -1}" = 0 ] && echo 1 || echo 0)"
 while IFS='|' read -r words wanted; do
 	# shellcheck disable=SC2086 # words are meant
 	"$FLOWSUP" $words >/dev/null 2>"$T/err"
 	matches "$words: what is nearest" "^2 $wanted\$" "$? $(sed -n 's/^hint: //p' "$T/err")"
 done <<LINES
+LIST|flowsup list
+playbook|flowsup play
+retry $id|flowsup resume --retry-failed $id
+ctl message $id x|flowsup ctl msg $id x
+help ctl nosuch|flowsup help ctl
 show $near|flowsup show $id
 logs @lst|flowsup logs @last
 show @last-faild|flowsup show @last-failed

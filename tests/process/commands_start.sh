@@ -66,6 +66,7 @@ for words in "start" "check"; do
 	fails "$words: more operations than --max-ops" 2 '^flowsup: demo.yaml:[0-9]+:[0-9]+: 2 operations.*or --max-ops 2' \
 		"$FLOWSUP" $words --max-ops 1 demo.yaml
 done
+fails "an argument that is no pair" 2 'is not NAME=VALUE' "$FLOWSUP" start --arg a demo.yaml
 fails "two documents" 2 "unexpected" "$FLOWSUP" start demo.yaml demo.yaml
 fails "document and command" 2 "exclude" "$FLOWSUP" start demo.yaml -- true
 fails "--each and --chain" 2 "exclude" "$FLOWSUP" start --each x --chain y
