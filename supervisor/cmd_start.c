@@ -465,10 +465,12 @@ start_in(struct cli *c, const struct home *h, const struct flow *f, struct made 
 	if (r == 0)
 		print_made(c, h, m, &hold);
 	hold_end(&hold);
-	if (r == 0 && !cli_flag(c, "foreground"))
+	if (r == 0 && !cli_flag(c, "foreground")) {
 		r = go_on(c, h, s, m, events_fd, e);
-	else if (r != 0 && e->code == ERR_RUNNING && m->blocker[0] != '\0')
+	} else if (r != 0 && e->code == ERR_RUNNING && m->blocker[0] != '\0') {
+		fd_close(&m->lock_fd); /* there is no run to stay with */
 		r = unique_refused(c, h, s, m->blocker, e);
+	}
 	store_close(s);
 	return r;
 }

@@ -28,6 +28,15 @@ equal "withheld values reach operations" 0 \
 	"$("$FLOWSUP" start --foreground -- sh -c 'test ${#ITS_TOKEN} = 12' >/dev/null 2>&1; echo $?)"
 equal "and no file" "" "$(grep -rl value-f-9911 "$FLOWSUP_HOME")"
 
+# ---- Another one has the key ----
+begin --unique key -- sh -c "$long"
+out=$("$FLOWSUP" start --foreground --unique key -- true 2>&1)
+equal "one that is skipped is no failure" 0 $?
+matches "and says so" "run $id goes on with the key 'key' .*: nothing was started$" "$out"
+touch "$T/go"
+wait "$pid"
+rm -f "$T/go"
+
 # ---- One tree, and other supervisors ----
 begin -- sh -c "$long"
 "$FLOWSUP" supervisor
