@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "flowsup/clock.h"
 #include "flowsup/config.h"
+#include "flowsup/fs.h"
 #include "gc.h"
 #include "output.h"
 #include "target.h"
@@ -111,15 +112,19 @@ static int
 run(struct cli *c, struct err *e)
 {
 	struct target t;
-	int rc;
+	int rc, lock = -1;
 
 	rc = target_open_any(c, &t, e);
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
 	/* What a dead worker's row says must be true before its run is judged by it. */
-	if (!cli_flag(c, "dry-run"))
+	if (!cli_flag(c, "dry-run")) {
 		target_wake(&t);
-	rc = collect(c, &t, e);
+		rc = gc_alone(&t.home, &lock, e);
+	}
+	if (rc == 0)
+		rc = collect(c, &t, e);
+	fd_close(&lock);
 	target_close(&t);
 	return rc;
 }

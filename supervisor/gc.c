@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,6 +121,24 @@ gc_plan_clear(struct gc_plan *p)
 
 /* ---- Removal ---- */
 
+int
+gc_alone(const struct home *h, int *lock_fd, struct err *e)
+{
+	int rc;
+
+	*lock_fd = openat(h->runs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*lock_fd < 0)
+		return err_sys(e, ERR_IO, errno, "open '%s/" HOME_RUNS "'", h->path);
+	do
+		rc = flock(*lock_fd, LOCK_EX);
+	while (rc != 0 && errno == EINTR);
+	if (rc == 0)
+		return 0;
+	err_sys(e, ERR_IO, errno, "lock '%s/" HOME_RUNS "'", h->path);
+	fd_close(lock_fd);
+	return -1;
+}
+
 /* With the lock: nothing of it runs, and nobody takes it up. */
 static int
 check_nothing_runs(int run_fd, const char *run_id, struct leftovers *left, const char **why, struct err *e)
@@ -155,14 +174,17 @@ take_away(const struct home *h, struct store *s, const char *run_id, struct err 
 	char gone[GONE_NAME];
 	struct session row = {0};
 	struct err ignored = {0};
+	bool moved;
 
 	snprintf(gone, sizeof(gone), GC_GONE "%s", run_id);
-	if (renameat(h->runs_fd, run_id, h->runs_fd, gone) != 0 && errno != ENOENT)
+	moved = renameat(h->runs_fd, run_id, h->runs_fd, gone) == 0;
+	if (!moved && errno != ENOENT)
 		return err_sys(e, ERR_IO, errno, "run %s: rename its directory", run_id);
 	(void)session_read(s, run_id, &row, &ignored);
 	if (session_remove(s, run_id, e) != 0) {
 		/* What keeps its row keeps its files; where that fails, the next gc ends what was begun. */
-		(void)renameat(h->runs_fd, gone, h->runs_fd, run_id);
+		if (moved)
+			(void)renameat(h->runs_fd, gone, h->runs_fd, run_id);
 		session_clear(&row);
 		return -1;
 	}
@@ -200,13 +222,36 @@ gc_remove(const struct home *h, struct store *s, const char *run_id, struct left
 
 /* ---- What was left half done ---- */
 
+/* A run gets its directory whole: one with nothing in it is what a removal left. */
+static bool
+is_empty_run(const struct home *h, const char *name)
+{
+	int fd = run_id_is_valid(name)
+	    ? openat(h->runs_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+	    : -1;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool empty = dir != NULL;
+
+	if (dir == NULL) {
+		fd_close(&fd);
+		return false;
+	}
+	errno = 0;
+	while (empty && (entry = readdir(dir)) != NULL)
+		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+	empty = empty && errno == 0;
+	closedir(dir);
+	return empty;
+}
+
 /* The row is asked for after the stage: one that is born in between has it. 1 yes, 0 no, -1 with *e. */
 static int
 is_cut_off(const struct home *h, struct store *s, const char *name, struct err *e)
 {
 	struct session row;
 
-	if (rundir_stage(h, name) != RUNDIR_CUT_OFF)
+	if (rundir_stage(h, name) != RUNDIR_CUT_OFF && !is_empty_run(h, name))
 		return 0;
 	if (!run_id_is_valid(name))
 		return 1;

@@ -20,6 +20,9 @@ struct gc_plan {
 	size_t count, cap;
 	size_t kept, needed; /* needed: old enough, but later runs need them */
 };
+/* Waits until no other gc removes: two at once would take each other's directories away. Held until the
+ * caller closes it. */
+int gc_alone(const struct home *h, int *lock_fd, struct err *e);
 /*
  * Reads the rows; removes nothing. Never among them: what is not at its end, waits for its automatic
  * resume, or has a successor or a fork that stays.

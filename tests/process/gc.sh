@@ -87,6 +87,21 @@ check "a removal that was interrupted is finished" away "$running"
 equal "leftovers are gone, but for a start that may be under way" ".new-20250101T000000-abcded" \
 	"$(cd "$FLOWSUP_HOME/runs" && ls -A | grep '^\.')"
 
+# ---- Several at once ----
+for i in 1 2 3 4 5 6 7 8; do older "$(finished -- true)" 2000; done
+empty=20250101T000000-abcdea
+mkdir "$FLOWSUP_HOME/runs/$empty"
+pids=()
+for i in 1 2 3 4; do
+	"$FLOWSUP" gc --keep-days 1000 2>"$T/gc-$i" &
+	pids+=($!)
+done
+bad=0
+for pid in "${pids[@]}"; do wait "$pid" || bad=$((bad + 1)); done
+equal "four at once all succeed" 0 "$bad"
+equal "each run was removed once" 8 "$(($(sed -nE 's/^flowsup: ([0-9]+) runs? removed.*/\1/p' "$T"/gc-[1-4] | paste -sd+)))"
+check "an empty directory without a row is taken away" [ ! -e "$FLOWSUP_HOME/runs/$empty" ]
+
 # ---- Once a day, by the supervisor ----
 ancient=$(finished -- true)
 older "$ancient" 4000
