@@ -1,5 +1,7 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,7 +14,7 @@
 #include "flowsup/log.h"
 #include "flowsup/proc.h"
 
-enum { PAUSE_FIRST_MS = 2, PAUSE_MOST_MS = 50 };
+enum { PAUSE_FIRST_MS = 2, PAUSE_MOST_MS = 50, STAMP_BYTES = 1024 };
 
 static int
 left_ms(int64_t until_ns)
@@ -149,11 +151,83 @@ ask_with(const struct home *h, enum message_type type, struct json *body, int be
 	return rc;
 }
 
+/* The process that has the home's lock, by what it wrote there; 0: none is known. */
+static pid_t
+holder(const struct home *h)
+{
+	const struct json_options options = {.max_bytes = STAMP_BYTES};
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int fd = openat(h->fd, HOME_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct json *stamp = NULL;
+	struct buf text = {0};
+	int64_t pid = 0;
+
+	if (fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK &&
+	    fs_read_all(&fs_real, "supervisor.stamp", fd, STAMP_BYTES, &text, NULL) == 0 &&
+	    json_parse(buf_view(&text), &options, &stamp, NULL, NULL) == 0)
+		(void)json_int64(json_get(stamp, "pid"), &pid);
+	json_unref(stamp);
+	buf_clear(&text);
+	fd_close(&fd);
+	return pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+/* The number may have been given to another since, or be one of another pid namespace. */
+static bool
+is_supervisor(pid_t pid)
+{
+	char path[sizeof("/proc//comm") + 16];
+	struct buf name = {0};
+	bool is;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	is = fd >= 0 && fs_read_all(&fs_real, "proc.comm", fd, STAMP_BYTES, &name, NULL) == 0 &&
+	    slice_is(buf_view(&name), "flowsup\n");
+	buf_clear(&name);
+	fd_close(&fd);
+	return is;
+}
+
+bool
+client_say_silent(const struct home *h, struct err *e)
+{
+	pid_t pid = holder(h);
+	char word[SHELL_WORD_TEXT];
+	struct proc_stat st;
+
+	if (pid == 0 || !is_supervisor(pid) || proc_stat_read(pid, &st, NULL) != 0)
+		return false;
+	if (st.state == 'T' || st.state == 't') {
+		err_set(e, ERR_TIMEOUT, "the supervisor for '%s', process %ld, is stopped", h->path, (long)pid);
+		err_hint(e, "kill -CONT %ld", (long)pid);
+		return true;
+	}
+	err_set(e, ERR_TIMEOUT, "the supervisor for '%s', process %ld, does not answer", h->path, (long)pid);
+	err_hint(e, "kill -KILL %ld; flowsup supervisor --home %s   # if it stays so: runs go on", (long)pid,
+	    shell_word(word, h->path));
+	return true;
+}
+
+static void
+explain(const struct home *h, struct err *e)
+{
+	enum err_code code = e->code;
+
+	if (client_say_silent(h, e))
+		e->code = code; /* what is done about it hangs on that */
+}
+
 static int
 ask(const struct home *h, enum message_type type, struct json *body, enum message_type wanted,
     struct message *out, int *keep, struct err *e)
 {
-	return ask_with(h, type, body, -1, CLIENT_ANSWER_MS, wanted, out, keep, e);
+	int rc = ask_with(h, type, body, -1, CLIENT_ANSWER_MS, wanted, out, keep, e);
+
+	if (rc != 0 && (e->code == ERR_TIMEOUT || e->code == ERR_BUSY) && e->hint[0] == '\0')
+		explain(h, e);
+	return rc;
 }
 
 /* Nobody there, or nobody who answers: a reason to start one and to ask again. */
@@ -199,9 +273,19 @@ status_once(const struct home *h, const struct poke *unused, struct err *e)
 	return 0;
 }
 
+bool
+client_is_answered(const struct home *h)
+{
+	struct err e = {0};
+
+	return status_once(h, NULL, &e) == 0 || !is_worth_another(&e);
+}
+
 static int
 given_up(const struct home *h, struct err *e)
 {
+	if (client_say_silent(h, e))
+		return -1;
 	if (e->code == ERR_NOTFOUND)
 		e->code = ERR_TIMEOUT;
 	err_wrap(e, "no supervisor for '%s'", h->path);
@@ -215,7 +299,7 @@ given_up(const struct home *h, struct err *e)
  */
 static int
 insist(const struct home *h, int (*once)(const struct home *, const struct poke *, struct err *),
-    const struct poke *arg, bool *started, struct err *e)
+    const struct poke *arg, int64_t idle_exit_ns, bool *started, struct err *e)
 {
 	int64_t until = in_ms(CLIENT_LIMIT_MS);
 	int pause = PAUSE_FIRST_MS;
@@ -233,7 +317,7 @@ insist(const struct home *h, int (*once)(const struct home *, const struct poke 
 			pause_ms(&pause);
 			continue;
 		}
-		if (autostart(h, DAEMON_IDLE_EXIT_NS, left_ms(until), &ready, &start) != 0) {
+		if (autostart(h, idle_exit_ns, left_ms(until), &ready, &start) != 0) {
 			*e = start;
 			return start.code == ERR_TIMEOUT
 			    ? given_up(h, e)
@@ -252,7 +336,7 @@ poke(const struct home *h, const char *run_id, bool scan, int values_fd, struct 
 	const struct poke p = {run_id, scan, values_fd, CLIENT_ANSWER_MS};
 	bool started;
 
-	return insist(h, poke_once, &p, &started, e);
+	return insist(h, poke_once, &p, DAEMON_IDLE_EXIT_NS, &started, e);
 }
 
 int
@@ -282,11 +366,13 @@ client_scan(const struct home *h, const char *run_id, struct err *e)
 }
 
 int
-client_ensure(const struct home *h, bool *started, struct err *e)
+client_ensure(const struct home *h, int64_t idle_exit_ns, bool *started, struct err *e)
 {
 	bool ignored;
 
-	return insist(h, status_once, NULL, started == NULL ? &ignored : started, e);
+	if (idle_exit_ns == CLIENT_IDLE_DEFAULT)
+		idle_exit_ns = DAEMON_IDLE_EXIT_NS;
+	return insist(h, status_once, NULL, idle_exit_ns, started == NULL ? &ignored : started, e);
 }
 
 /* One of an older version ends the connection. */

@@ -46,7 +46,13 @@ int client_settle(const struct home *h, const char *run_id, const struct json *l
 
 /* Starts a supervisor where none listens and waits until it does. *started (may be NULL) says
  * whether this call did it. Errors as above, and ERR_ENVIRONMENT when it cannot be executed. */
-int client_ensure(const struct home *h, bool *started, struct err *e);
+int client_ensure(const struct home *h, int64_t idle_exit_ns, bool *started, struct err *e);
+#define CLIENT_IDLE_DEFAULT INT64_C(-1)
+/* Of one that has the lock and does not answer: *e names its process, and what to do. False where none is
+ * known to have it; *e is as it was then. */
+bool client_say_silent(const struct home *h, struct err *e);
+/* Whether one answers, be it with a refusal. */
+bool client_is_answered(const struct home *h);
 
 /* Whether a supervisor listens; starts none. */
 bool client_is_up(const struct home *h);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -12,6 +13,7 @@
 #include "autostart.h"
 #include "cli.h"
 #include "client.h"
+#include "daemon.h"
 #include "doctor.h"
 #include "flowsup/checkpoint.h"
 #include "flowsup/clock.h"
@@ -172,6 +174,29 @@ check_environment(struct doctor *d)
 		doctor_say(d, GRADE_NOTE, "PATH", NULL, "not set; programs are found in the system's default");
 	if ((home == NULL || home[0] != '/') && getenv("FLOWSUP_HOME") == NULL && d->c->home == NULL)
 		doctor_say(d, GRADE_NOTE, "HOME", NULL, "names no directory; the account's home directory is taken");
+}
+
+static void
+say_open_files(struct doctor *d, const char *whose, uint64_t limit)
+{
+	static const char hint[] = "ulimit -Hn   # where it is higher: flowsup supervisor stop; flowsup supervisor";
+
+	if (limit < DAEMON_FILES_LEAST)
+		doctor_say(d, GRADE_BROKEN, "open files", hint, "%s may open %llu files, and %d are needed",
+		    whose, (unsigned long long)limit, DAEMON_FILES_LEAST);
+	else if (limit < DAEMON_FILES_FEW)
+		doctor_say(d, GRADE_WARNING, "open files", hint,
+		    "%s may open %llu files: runs wait for one another", whose, (unsigned long long)limit);
+}
+
+/* A supervisor that is started from here has the hard limit. */
+static void
+check_open_files(struct doctor *d)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		say_open_files(d, "a supervisor that is started here", limit.rlim_max);
 }
 
 /* ---- The state directory ---- */
@@ -559,6 +584,7 @@ check_supervisor(struct doctor *d)
 	struct stat st;
 	int64_t pid = 0;
 	int lock = lock_state(&d->home);
+	struct rlimit limit;
 
 	if (client_status(&d->home, CLIENT_ANSWER_MS, &status, &e) == 0) {
 		(void)json_int64(json_get(status, "pid"), &pid);
@@ -567,6 +593,10 @@ check_supervisor(struct doctor *d)
 			    "pid %lld leaves: its database was removed or replaced", (long long)pid);
 		else
 			doctor_say(d, GRADE_OK, "supervisor", NULL, "pid %lld", (long long)pid);
+		if (pid > 0 && prlimit((pid_t)pid, RLIMIT_NOFILE, NULL, &limit) == 0)
+			say_open_files(d, "the supervisor", limit.rlim_cur);
+	} else if (lock == 1 && client_say_silent(&d->home, &e)) {
+		doctor_say_error(d, GRADE_BROKEN, "supervisor", &e);
 	} else if (lock == 1) {
 		doctor_say(d, GRADE_BROKEN, "supervisor", "flowsup supervisor restart",
 		    "one holds the lock but does not answer; it may be stopped");
@@ -632,6 +662,7 @@ run(struct cli *c, struct err *e)
 	check_program(&d);
 	check_kernel(&d);
 	check_environment(&d);
+	check_open_files(&d);
 	doctor_config(&d);
 	check_home(&d);
 	if (d.has_home) {

@@ -42,20 +42,17 @@ start_detached(struct cli *c, struct err *e)
 {
 	int64_t idle_ns = cli_int(c, "idle-exit", DAEMON_IDLE_EXIT_NS);
 	struct home h;
-	bool ready = false;
 	int rc;
 
 	if (home_open(c->home, true, &h, e) != 0)
 		return -1;
-	if (client_is_up(&h)) {
+	/* One that has just died, or hangs, may still have lock and socket. */
+	if (client_is_answered(&h)) {
 		cli_note("'%s' has a supervisor already", h.path);
 		home_close(&h);
 		return 0;
 	}
-	rc = autostart(&h, idle_ns, CLIENT_LIMIT_MS, &ready, e);
-	/* It left at once: another one was first, or its log says why. */
-	if (rc == 0 && !ready)
-		rc = client_ensure(&h, NULL, e);
+	rc = client_ensure(&h, idle_ns, NULL, e);
 	home_close(&h);
 	return rc;
 }
@@ -153,6 +150,8 @@ ask_status(const struct cli *c, struct json **status, struct err *e)
 	if (rc != 0)
 		return rc;
 	rc = client_status(&h, CLIENT_ANSWER_MS, status, e);
+	if (rc != 0 && (e->code == ERR_TIMEOUT || e->code == ERR_BUSY))
+		(void)client_say_silent(&h, e);
 	if (rc != 0 && e->code == ERR_NOTFOUND) {
 		err_set(e, ERR_NOTFOUND, "no supervisor runs for '%s'", h.path);
 		rc = 1;
@@ -259,7 +258,7 @@ run_stop(struct cli *c, struct err *e)
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
 	/* Runs may go on without a supervisor: one is needed to stop them. */
-	rc = how.all ? client_ensure(&h, NULL, e) : 0;
+	rc = how.all ? client_ensure(&h, CLIENT_IDLE_DEFAULT, NULL, e) : 0;
 	if (rc == 0)
 		rc = client_stop(&h, &how, &was_up, e);
 	if (rc != 0 && e->code == ERR_RUNNING && !how.now)
@@ -297,7 +296,7 @@ run_restart(struct cli *c, struct err *e)
 		return -1;
 	rc = client_restart(&h, e);
 	if (rc != 0 && e->code == ERR_NOTFOUND)
-		rc = client_ensure(&h, NULL, e);
+		rc = client_ensure(&h, CLIENT_IDLE_DEFAULT, NULL, e);
 	home_close(&h);
 	return rc;
 }

@@ -32,7 +32,11 @@ raise_descriptors(struct daemon *d, struct err *e)
 	if (setrlimit(RLIMIT_NOFILE, &limit) != 0 && getrlimit(RLIMIT_NOFILE, &limit) != 0)
 		return err_sys(e, ERR_IO, errno, "setrlimit");
 	d->descriptors = limit.rlim_cur;
-	return 0;
+	if (d->descriptors >= DAEMON_FILES_LEAST)
+		return 0;
+	err_set(e, ERR_ENVIRONMENT, "a supervisor needs %d open files, and its limit is %llu",
+	    DAEMON_FILES_LEAST, (unsigned long long)d->descriptors);
+	return err_advice(e, "start it where the hard limit is higher: ulimit -Hn");
 }
 
 /*

@@ -67,6 +67,8 @@ _Static_assert((int)TIMERS <= (int)LOOP_TIMERS, "the loop has a place for each t
 enum daemon_phase { PHASE_WORKING, PHASE_STOPPING, PHASE_LEAVING, PHASE_RESTARTING };
 
 enum {
+	DAEMON_FILES_LEAST = 40,      /* open files: its own, and one run at a time */
+	DAEMON_FILES_FEW = 256,	      /* then runs wait for one another */
 	DAEMON_BUSY_MS = 10,	      /* SQLite's own waiting: hardly any */
 	DAEMON_CHECKPOINT_MS = 10000, /* after work, so often */
 	PLACE_LOOK_MS = 2000,	      /* so often whether the home is still there */

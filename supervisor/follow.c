@@ -219,7 +219,7 @@ find_supervisor(struct follower *w)
 		return;
 	w->ensured_at_ns = now;
 	err_clear(&w->nobody);
-	if (!client_is_up(w->f->home) && client_ensure(w->f->home, NULL, &e) != 0) {
+	if (!client_is_up(w->f->home) && client_ensure(w->f->home, CLIENT_IDLE_DEFAULT, NULL, &e) != 0) {
 		w->nobody = e;
 		return;
 	}

@@ -248,7 +248,8 @@ start_run(struct daemon *d, const struct session *s, struct err *e)
 		return leave_behind(d, s, &standing, e);
 	if (standing.no_slot)
 		return leave_queued(d, s, "run.queued.slot", NULL, e);
-	if (!queue_has_room(d->descriptors, d->workers.count, d->clients.count)) {
+	/* Where none runs none will make room: the start itself tells what is lacking. */
+	if (d->workers.count > 0 && !queue_has_room(d->descriptors, d->workers.count, d->clients.count)) {
 		d->crowded = true;
 		return leave_queued(d, s, "run.queued.descriptors", NULL, e);
 	}

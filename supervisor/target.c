@@ -189,7 +189,7 @@ target_wake(struct target *t)
 
 	if (store_has_work(t->store, &any, &e) != 0 || !any)
 		return;
-	if (!client_is_up(&t->home) && client_ensure(&t->home, NULL, &e) != 0) {
+	if (!client_is_up(&t->home) && client_ensure(&t->home, CLIENT_IDLE_DEFAULT, NULL, &e) != 0) {
 		cli_note("no supervisor could be started: %s", e.msg);
 		cli_hint("flowsup doctor   # what is shown may be old");
 		return;

@@ -17,6 +17,9 @@
 
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_STARTED = 126 };
 
+/* The supervisor ends it, with its group, before; where that has died, the command ends by itself. */
+enum { ALARM_S = 40 };
+
 #define NOTIFY_LOG "notify.log"
 
 static int
@@ -55,7 +58,9 @@ become(char **argv, char **envp, struct err *e)
 
 	if (proc_find_program(argv[0], places_variable(envp, "PATH"), &path, e) != 0)
 		return;
+	(void)alarm(ALARM_S);
 	execve(buf_text(&path), argv, envp);
+	(void)alarm(0);
 	err_sys(e, ERR_ENVIRONMENT, errno, "execute '%s'", argv[0]);
 	buf_clear(&path);
 }

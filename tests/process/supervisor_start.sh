@@ -82,6 +82,39 @@ check "socket and lock of a dead one are in nobody's way" "$FLOWSUP" supervisor
 check "a new one answers" [ "$(supervisor_pid)" != "$pid" ]
 "$FLOWSUP" supervisor stop
 
+kill -KILL "$(supervisor_pid)"
+"$FLOWSUP" supervisor
+check "one that is only just dying is not taken for one that runs" supervisor_answers
+
+# ---- One that does not answer ----
+pid=$(supervisor_pid)
+stop_still "$pid"
+for command in "supervisor" "supervisor status" "supervisor stop"; do
+	# shellcheck disable=SC2086
+	out=$("$FLOWSUP" $command 2>&1)
+	equal "$command: a stopped one is told of" 5 $?
+	matches "$command: with its process, and how it goes on" "process $pid, is stopped.hint: kill -CONT $pid" "$(tr '\n' . <<<"$out")"
+done
+matches "doctor too" "process $pid, is stopped.*kill -CONT $pid" "$("$FLOWSUP" doctor 2>&1 | tr '\n' ' ')"
+kill -CONT "$pid"
+check "continued it answers" wait_until supervisor_answers
+"$FLOWSUP" supervisor stop
+
+# ---- Few open files ----
+few() { (ulimit -n "$1" && shift && "$@"); }
+few 64 "$FLOWSUP" supervisor
+run=$("$FLOWSUP" start -- true)
+check "with few files runs are tried one at a time" wait_until status_is "$run" completed
+matches "doctor tells of few" "the supervisor may open 64 files" "$("$FLOWSUP" doctor 2>&1)"
+"$FLOWSUP" supervisor stop
+out=$(few 39 "$FLOWSUP" supervisor 2>&1)
+equal "with too few there is none" 78 $?
+matches "which is said" "needs 40 open files, and its limit is 39.*ulimit -Hn" "$(tr '\n' ' ' <<<"$out")"
+few 40 "$FLOWSUP" supervisor
+run=$("$FLOWSUP" start -- true)
+check "the least is enough for one" wait_until status_is "$run" completed
+"$FLOWSUP" supervisor stop
+
 # ---- Idle exit ----
 "$FLOWSUP" supervisor --idle-exit 100ms
 check "an idle supervisor leaves" wait_until logged 'leaves: idle'
