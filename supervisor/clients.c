@@ -210,7 +210,7 @@ on_stop(struct client *c, const struct message *m, int *passed)
 	if (all)
 		daemon_stop_all(d, json_is_true(json_get(m->body, "now")));
 	else
-		daemon_leave(d, "asked to stop");
+		daemon_told_to_leave(d, "asked to stop");
 	return true;
 }
 

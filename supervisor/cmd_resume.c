@@ -146,6 +146,9 @@ check_place(struct resuming *r, struct err *e)
 	bool here, other_boot;
 	int rc;
 
+	/* One that a worker brought to its end has none; after a crash something of it may still run there. */
+	if (status_is_terminal(r->t->session.status) && r->t->session.status != STATUS_CRASHED)
+		return 0;
 	if (attempts_read_place(r->run_fd, &a, e) != 0)
 		return -1;
 	rc = endops_is_here(&a, &here, &other_boot, e);

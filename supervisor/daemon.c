@@ -191,7 +191,7 @@ on_leave(struct daemon *d, int sig)
 		foreground_signal(d, sig);
 		return;
 	}
-	daemon_leave(d, proc_signal_name(sig));
+	daemon_told_to_leave(d, proc_signal_name(sig));
 }
 
 /* Its log may have been moved away, and runs may wait that it does not know of. In the foreground the
@@ -365,6 +365,15 @@ on_not_quiet(void *arg)
 	reports_clear(d);
 }
 
+static void
+on_first_over(void *arg)
+{
+	struct daemon *d = arg;
+
+	log_line(LOG_WARNING, "%u runs did not end in %d s", d->workers.count, DAEMON_FIRST_MS / 1000);
+	daemon_leave(d, "it has waited long enough");
+}
+
 /* Twice as often as it is expected. */
 static void
 tell_service(void *arg)
@@ -396,6 +405,7 @@ init_timers(struct daemon *d)
 	loop_on_timer(&d->loop, TIMER_KEPT, kept_due, d);
 	loop_on_timer(&d->loop, TIMER_QUIET, on_not_quiet, d);
 	loop_on_timer(&d->loop, TIMER_PLACE, place_look, d);
+	loop_on_timer(&d->loop, TIMER_FIRST, on_first_over, d);
 }
 
 static enum job_result
@@ -570,18 +580,37 @@ daemon_stop_run(struct daemon *d, const char *run_id, bool now)
 	jobs_add(d, j, false);
 }
 
-void
-daemon_stop_all(struct daemon *d, bool now)
+static void
+stop_workers(struct daemon *d, bool now)
 {
 	struct worker *w;
 
+	d->phase = PHASE_STOPPING;
+	for (w = worker_after(d, ""); w != NULL; w = worker_after(d, w->run_id))
+		daemon_stop_run(d, w->run_id, now);
+}
+
+/* With process 1 everything in its pid namespace ends, by SIGKILL. What waits goes on waiting. */
+void
+daemon_told_to_leave(struct daemon *d, const char *cause)
+{
+	if (getpid() != 1 || d->workers.count == 0 || d->phase != PHASE_WORKING) {
+		daemon_leave(d, cause);
+		return;
+	}
+	log_line(LOG_INFO, "%s: it is process 1, with which all ends: stops %u runs", cause, d->workers.count);
+	stop_workers(d, true);
+	loop_set_timer(&d->loop, TIMER_FIRST, clock_monotonic_ns() + DAEMON_FIRST_MS * NS_PER_MS);
+}
+
+void
+daemon_stop_all(struct daemon *d, bool now)
+{
 	if (d->phase == PHASE_LEAVING)
 		return;
 	log_line(LOG_INFO, "stops every run (%s)", now ? "now" : "drain");
-	d->phase = PHASE_STOPPING;
 	jobs_add(d, job_new(cancel_queued_job, "", true), false);
-	for (w = worker_after(d, ""); w != NULL; w = worker_after(d, w->run_id))
-		daemon_stop_run(d, w->run_id, now);
+	stop_workers(d, now);
 }
 
 /* ---- The loop ---- */

@@ -60,6 +60,7 @@ enum daemon_timer {
 	TIMER_KEPT, /* limits and ends of operations that outlived their worker */
 	TIMER_QUIET, /* stopped waiting for a quiet moment to execute itself */
 	TIMER_PLACE, /* whether its home is still at its path */
+	TIMER_FIRST, /* process 1 waits no longer for ends of runs */
 	TIMERS
 };
 _Static_assert((int)TIMERS <= (int)LOOP_TIMERS, "the loop has a place for each timer");
@@ -73,6 +74,7 @@ enum {
 	DAEMON_CHECKPOINT_MS = 10000, /* after work, so often */
 	PLACE_LOOK_MS = 2000,	      /* so often whether the home is still there */
 	DAEMON_QUIET_MS = 5000,	      /* for reports and writes before it executes itself */
+	DAEMON_FIRST_MS = 30000,      /* process 1 waits so long for runs that it stops as it leaves */
 	DAEMON_LOG_BYTES = 4 << 20,   /* then supervisor.log becomes supervisor.log.1 */
 	DAEMON_LOG_LOOK_MS = 1000     /* at most so often its size is looked at */
 };
@@ -122,6 +124,8 @@ void daemon_log_bound(struct daemon *d);
 bool daemon_is_idle(const struct daemon *d);
 bool daemon_is_quiet(const struct daemon *d);
 void daemon_leave(struct daemon *d, const char *cause);
+/* By a signal or a client: workers go on, unless they end with this process. */
+void daemon_told_to_leave(struct daemon *d, const char *cause);
 void daemon_stop_all(struct daemon *d, bool now);
 void daemon_stop_run(struct daemon *d, const char *run_id, bool now);
 void daemon_worked(struct daemon *d); /* the database was written to */
