@@ -384,7 +384,7 @@ const struct command cmd_kill = {
 	       "What could not be proved to be gone is named.",
     .min_operands = 1,
     .max_operands = 1,
-    .operands = "run",
+    .operands = "live",
     .json = true,
     .this_run = true,
     .run = run,

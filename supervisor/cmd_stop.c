@@ -200,7 +200,7 @@ const struct command cmd_stop = {
 	       "still run are ended. A stopped run can be resumed.",
     .min_operands = 1,
     .max_operands = 1,
-    .operands = "run",
+    .operands = "live",
     .json = true,
     .this_run = true,
     .run = run,

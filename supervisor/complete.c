@@ -69,18 +69,39 @@ offer_run(void *arg, const struct session *s)
 }
 
 static void
-offer_runs(struct line *l)
+offer_runs_of(struct line *l, const struct session_filter *f)
 {
-	static const struct session_filter latest = {.limit = RUNS_SHOWN};
 	struct target t;
 	struct err e = {0};
 
-	offer(l, "@last", "the latest");
-	offer(l, "@last-failed", "the latest that did not complete");
 	if (target_open(&l->cli, &t, &e) != 0)
 		return;
-	(void)session_list(t.store, &latest, offer_run, l, &e);
+	(void)session_list(t.store, f, offer_run, l, &e);
 	target_close(&t);
+}
+
+static void
+offer_runs(struct line *l)
+{
+	static const struct session_filter latest = {.limit = RUNS_SHOWN};
+
+	offer(l, "@last", "the latest");
+	offer(l, "@last-failed", "the latest that did not complete");
+	offer_runs_of(l, &latest);
+}
+
+/* Those that are not at their end. */
+static void
+offer_live_runs(struct line *l)
+{
+	struct session_filter live = {.limit = RUNS_SHOWN};
+	size_t i;
+
+	for (i = 0; i < STATUS_COUNT; i++)
+		if (!status_is_terminal((enum run_status)i))
+			live.statuses[live.nstatuses++] = (enum run_status)i;
+	offer(l, "@last", "the latest");
+	offer_runs_of(l, &live);
 }
 
 static void
@@ -110,6 +131,27 @@ offer_operations(struct line *l)
 	if (fd >= 0)
 		offer_operations_of(l, fd);
 	fd_close(&fd);
+	target_close(&t);
+}
+
+/* Those that wait for a person. */
+static void
+offer_waiting(struct line *l)
+{
+	struct target t;
+	struct err e = {0};
+	struct json_iter it;
+	const struct json *one;
+	const char *op;
+
+	if (target_open(&l->cli, &t, &e) != 0)
+		return;
+	if (target_find(&t, l->operand != NULL ? l->operand : "@last", &e) == 0) {
+		it = json_iterate(json_get(t.session.metadata, "waiting"));
+		while (json_next(&it, NULL, &one))
+			if ((op = json_cstr_of(json_get(one, "op"))) != NULL)
+				offer(l, op, NULL);
+	}
 	target_close(&t);
 }
 
@@ -236,7 +278,8 @@ offer_kind(struct line *l, const char *kind, size_t len)
 	static const struct {
 		const char *kind;
 		void (*offer)(struct line *);
-	} kinds[] = {{"run", offer_runs}, {"op", offer_operations}, {"file", offer_files},
+	} kinds[] = {{"run", offer_runs}, {"live", offer_live_runs}, {"op", offer_operations},
+	    {"waiting", offer_waiting}, {"file", offer_files},
 	    {"command", offer_commands}, {"second", offer_seconds}, {"playbook", offer_playbooks},
 	    {"queue", offer_queues}, {"status", offer_statuses}};
 	char word[64];

@@ -42,6 +42,9 @@ id=$(flowsup start flow.yaml) || exit 1
 flowsup wait "$old" "$id"
 flowsup queue set nightly --slots 2
 flowsup supervisor stop --all
+printf 'plan: [{id: first, gate: approve, run: "true"}, {id: fine, needs: [first], run: "true"}]\n' >gated.yaml
+gated=$(flowsup start --home "$T/gated" gated.yaml) || exit 1
+wait_until eval 'flowsup waiting --home "$T/gated" | grep -q first'
 # Words of the line, "|", what is offered for the last one.
 while IFS='|' read -r line wanted; do
 	read -ra words <<<"$line."
@@ -72,8 +75,13 @@ logs @last |first second.part
 logs @last s|second.part
 logs --attempt 1 $id s|second.part
 logs nonsense |
-approve $id f|first
-ctl approve @last f|first
+approve --home $T/gated $gated f|first
+ctl approve --home $T/gated @last f|first
+approve $id |
+kill --home $T/gated 2|$gated
+kill 2|
+stop 2|
+watch 2|
 fork $id --from |first second.part
 fork $id --from=s|--from=second.part
 msg @last --to |first second.part
@@ -152,7 +160,7 @@ all_in() {
 	check "$1: where a file would do" try 'flowsup checkpoint export @l' '^> flowsup checkpoint export @last'
 	check "$1: operations of that run" try "flowsup logs $id sec" "^> flowsup logs $id second.part"
 	check "$1: and of the latest" try "flowsup logs @last sec" "^> flowsup logs @last second.part"
-	check "$1: and for approve" try "flowsup approve $id fir" "^> flowsup approve $id first"
+	check "$1: and for approve" try "flowsup approve --home $T/gated $gated fir" "^> flowsup approve --home $T/gated $gated first"
 	check "$1: behind a quoted word" try "flowsup start --name 'a b=c' --queue n" "--queue nightly"
 	check "$1: a file" try "flowsup start fl" '^> flowsup start flow.yaml'
 	check "$1: a file behind =" try "flowsup watch --events=fl" '^> flowsup watch --events=flow.yaml'
@@ -173,4 +181,5 @@ else
 	skip "zsh or tmux is not installed"
 fi
 ! command -v tmux >/dev/null || tm kill-server
+flowsup supervisor stop --all --home "$T/gated" 2>/dev/null
 plan
