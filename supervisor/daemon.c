@@ -40,7 +40,7 @@ raise_descriptors(struct daemon *d, struct err *e)
 }
 
 /*
- * The lock's file says which boot the last supervisor saw. All runs without a worker are then from
+ * The lock's file says which boot and pid namespace the last supervisor saw. All runs without a worker are then from
  * an earlier boot, or from this one.
  */
 static void
@@ -52,12 +52,15 @@ read_stamp(struct daemon *d)
 	struct err e = {0};
 	struct json *stamp = NULL;
 	const char *boot;
+	int64_t pid;
 
 	if (n <= 0 ||
 	    json_parse((struct slice){text, (size_t)n}, &options, &stamp, NULL, &e) != 0)
 		return;
 	boot = json_cstr_of(json_get(stamp, "boot_id"));
 	d->booted = boot != NULL && strcmp(boot, d->here.boot_id) != 0;
+	if (boot != NULL && !d->booted && json_int64(json_get(stamp, "pid"), &pid) && pid == 1)
+		(void)json_uint64(json_get(stamp, "pid_namespace"), &d->gone_namespace);
 	json_unref(stamp);
 }
 
@@ -70,6 +73,7 @@ write_stamp(struct daemon *d)
 
 	stamp = json_set(stamp, "host", json_cstr(d->here.host));
 	stamp = json_set(stamp, "boot_id", json_cstr(d->here.boot_id));
+	stamp = json_set(stamp, "pid_namespace", json_uint(d->here.pid_namespace));
 	if (stamp != NULL) {
 		json_write(&text, stamp);
 		buf_putc(&text, '\n');

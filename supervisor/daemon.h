@@ -84,6 +84,8 @@ struct daemon {
 	struct home home;
 	struct store *store;
 	struct proc_place here;
+	/* Of this boot: the supervisor before this one was its process 1, so that nothing of it runs; 0: none. */
+	uint64_t gone_namespace;
 	bool booted; /* the supervisor before this one ran before the last boot */
 	int lock_fd, log_fd;
 	int64_t log_looked_ns;

@@ -284,8 +284,30 @@ is_locked(const struct daemon *d, const char *run_id)
 }
 
 /*
+ * Of another pid namespace of this boot: whoever has the lock's own file, which a copy is not, learns from
+ * it what he would of a run from here.
+ */
+static bool
+is_known_dead(const struct daemon *d, const struct session *s, const struct proc_place *there)
+{
+	struct err e = {0};
+	const char *path;
+	bool held = true;
+	int run_fd;
+
+	if (s->status == STATUS_QUEUED || strcmp(there->boot_id, d->here.boot_id) != 0 ||
+	    session_home(s, &d->home, &path) != SESSION_HOME_THIS)
+		return false;
+	run_fd = rundir_open(&d->home, s->run_id, &e);
+	if (run_fd < 0 || run_lock_held(run_fd, &held, &e) != 0)
+		held = true;
+	fd_close(&run_fd);
+	return !held;
+}
+
+/*
  * A run that somebody else looks after: the home that this one is a copy of, a command in whose foreground
- * it is, or another host or pid namespace, where its worker may live whatever its lock says here.
+ * it is, or another host or pid namespace, where its worker may live unless its lock is proof.
  */
 static bool
 is_left_alone(const struct daemon *d, const struct session *s)
@@ -298,7 +320,7 @@ is_left_alone(const struct daemon *d, const struct session *s)
 	if (json_is_true(json_get(s->policy, "foreground")) && is_locked(d, s->run_id))
 		return true;
 	return s->place[0] != '\0' && proc_place_parse(s->place, &there) &&
-	    !proc_place_is(&there, &d->here, &other_boot);
+	    !proc_place_is(&there, &d->here, &other_boot) && !is_known_dead(d, s, &there);
 }
 
 static enum job_result

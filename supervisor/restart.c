@@ -101,6 +101,7 @@ static void
 wait_for_turn(struct daemon *d, const struct session *s)
 {
 	struct restart *r = find(d, s->run_id);
+	struct proc_place there;
 
 	if (r != NULL)
 		return;
@@ -110,6 +111,8 @@ wait_for_turn(struct daemon *d, const struct session *s)
 		return;
 	}
 	strlcpy(r->run_id, s->run_id, sizeof(r->run_id));
+	r->take_over = d->gone_namespace != 0 && proc_place_parse(s->place, &there) &&
+	    strcmp(there.boot_id, d->here.boot_id) == 0 && there.pid_namespace == d->gone_namespace;
 	TAILQ_INSERT_TAIL(&d->restarts, r, entry);
 	/* This process was executed anew while the resume was under way. */
 	if (errand_find(d, ERRAND_RESTART, s->run_id, NULL) != NULL) {
@@ -171,7 +174,7 @@ static void
 begin(struct daemon *d, struct restart *r)
 {
 	const char *argv[] = {"flowsup", "resume", r->run_id, "--by-policy", "--home", d->home.path,
-	    NULL};
+	    r->take_over ? "--take-over" : NULL, NULL};
 	const struct errand_plan plan = {
 	    .kind = ERRAND_RESTART,
 	    .run_id = r->run_id,

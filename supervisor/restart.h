@@ -26,6 +26,7 @@ struct restart {
 	char run_id[RUN_ID_TEXT];
 	unsigned tries;
 	int64_t due_ns; /* 0: under way */
+	bool take_over; /* its pid namespace is gone, with all that ran there */
 };
 TAILQ_HEAD(restart_list, restart);
 

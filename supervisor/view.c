@@ -203,6 +203,7 @@ run_files_close(struct run_files *f)
 struct facts {
 	unsigned survivors;
 	bool elsewhere, stalled, damaged;
+	bool take_over; /* nothing of it lives, as far as can be known here: only a person knows the rest */
 	bool no_worker; /* the row says that one runs, and the lock says that none does */
 	const char *copy_of; /* the home that it is a copy from, where that matters; or NULL */
 	const char *missing; /* a file it needs, or NULL */
@@ -239,7 +240,10 @@ facts_from_attempts(const struct view *v, const struct session *s, int run_fd, c
 {
 	bool live = !status_is_terminal(s->status);
 
-	f->elsewhere = live && is_elsewhere(v, a);
+	bool elsewhere = is_elsewhere(v, a);
+
+	f->elsewhere = live && elsewhere;
+	f->take_over = elsewhere && !lock_held && (live || s->status == STATUS_CRASHED);
 	if (live && lock_held)
 		f->worker_pid = a->has_place ? a->worker.pid : 0;
 	if (!live && s->resumed_as_run[0] == '\0')
@@ -513,10 +517,12 @@ resume_command(const struct view *v, const struct session *s, const struct facts
 
 	if (f->copy_of != NULL)
 		paste_command(&b, "show", f->copy_of, s->run_id, NULL);
-	else if (s->status == STATUS_PAUSED && !f->no_worker)
+	else if (s->status == STATUS_PAUSED && !f->no_worker && !f->take_over)
 		paste_command(&b, "ctl resume", v->home_option, s->run_id, NULL);
 	else
 		paste_resume(&b, v->home_option, s);
+	if (f->take_over && f->copy_of == NULL)
+		buf_puts(&b, " --take-over");
 	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
 	buf_clear(&b);
 	return text;
@@ -538,7 +544,8 @@ can_be_resumed(const struct session *s, const struct facts *f)
 static bool
 has_next(const struct session *s, const struct facts *f)
 {
-	return can_be_resumed(s, f) || f->copy_of != NULL || f->no_worker || s->status == STATUS_PAUSED;
+	return can_be_resumed(s, f) || f->copy_of != NULL || f->no_worker || f->take_over ||
+	    s->status == STATUS_PAUSED;
 }
 
 static struct json *

@@ -22,10 +22,8 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	wait "$container" 2>/dev/null
 	free() { supervisor_answers || "$FLOWSUP" supervisor; }
 	wait_until free
-	check "it is shown as a run of elsewhere" wait_until marked "$id" elsewhere
-	"$FLOWSUP" supervisor restart
-	"$FLOWSUP" list >/dev/null
-	equal "and not judged, though its worker is dead" running "$(fact "$id" status)"
+	check "its lock is the proof that its worker is dead" wait_until is "$id" crashed
+	matches "what else of it may run there a person knows" "flowsup resume $id --take-over" "$("$FLOWSUP" list)"
 	out=$("$FLOWSUP" resume "$id" 2>&1)
 	equal "a resume is refused" 4 $?
 	matches "and says what would allow it" "--take-over" "$out"

@@ -58,4 +58,23 @@ check "it waits for the grace" alive "$one"
 kill -TERM "$one"
 wait "$outer"
 equal "a second signal has it leave" 0 $?
+
+# ---- The container is killed, and the next one has the same home ----
+rm -f "$T/began"
+begin
+id=$("$FLOWSUP" start --restart 3 --unique job -- sh -c "touch '$T/began'; until [ -e '$T/go' ]; do sleep 0.02; done")
+wait_until [ -e "$T/began" ]
+kill -KILL "$one"
+wait "$outer" 2>/dev/null
+touch "$T/go"
+"$FLOWSUP" supervisor >/dev/null 2>&1
+check "its run has crashed" wait_until row_is "$id" crashed
+successor() {
+	sqlite3 "$FLOWSUP_HOME/state.db" "PRAGMA busy_timeout=60000; SELECT n.run_id FROM sessions n JOIN sessions s
+		ON n.resumed_from = s.id WHERE s.run_id = '$id'" | grep T
+}
+check "and is resumed by its policy, for nothing of it can run" wait_until successor
+next=$(successor)
+check "to its end" wait_until row_is "$next" completed
+matches "the key is free" "^[0-9]{8}T" "$("$FLOWSUP" start --unique job -- true)"
 plan
