@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <threads.h>
 #include <time.h>
@@ -631,6 +632,61 @@ check_file(const struct home *h, bool create, struct err *e)
 	return 0;
 }
 
+static bool
+has_database(const struct home *h)
+{
+	struct stat st;
+
+	return fstatat(h->fd, HOME_DATABASE, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+static int
+take_guard(int fd, int busy_ms, struct err *e)
+{
+	const struct timespec pause = {0, OPEN_RETRY_MS * NS_PER_MS};
+	int64_t until = clock_monotonic_ns() + busy_ms * NS_PER_MS;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return err_sys(e, ERR_IO, errno, "lock the state directory");
+		if (clock_monotonic_ns() >= until)
+			return err_set(e, ERR_BUSY, "another process is making the database");
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+static int
+remove_stray(const struct home *h, const char *name, struct err *e)
+{
+	if (unlinkat(h->fd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	return err_sys(e, errno == EACCES || errno == EPERM || errno == EROFS ? ERR_PERMISSION : ERR_IO, errno,
+	    "remove '%s/%s'", h->path, name);
+}
+
+/*
+ * Log and index of a database that was removed: whoever still has it open works on with them, and a new
+ * one at that name must not get them. One process at a time makes a database, so that what is removed
+ * here never belongs to the new one. *guard is held until that is there; -1: nothing is to be made.
+ */
+static int
+make_way(const struct home *h, int busy_ms, int *guard, struct err *e)
+{
+	*guard = -1;
+	if (has_database(h))
+		return 0;
+	*guard = openat(h->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*guard < 0)
+		return err_sys(e, ERR_IO, errno, "open '%s'", h->path);
+	if (take_guard(*guard, busy_ms, e) == 0 &&
+	    (has_database(h) || (remove_stray(h, HOME_DATABASE "-wal", e) == 0 &&
+				    remove_stray(h, HOME_DATABASE "-shm", e) == 0)))
+		return 0;
+	fd_close(guard);
+	return -1;
+}
+
 static void
 set_single_pages(void)
 {
@@ -657,6 +713,7 @@ store_open(const struct home *h, enum store_role role, bool create, int busy_ms,
 {
 	struct store *s;
 	struct stat st;
+	int guard = -1, rc;
 
 	assert(role != STORE_DRY || !create);
 	if (check_file(h, create, e) != 0)
@@ -674,7 +731,11 @@ store_open(const struct home *h, enum store_role role, bool create, int busy_ms,
 		store_close(s);
 		return err_nomem(e);
 	}
-	if (open_patiently(s, role, create, e) != 0) {
+	rc = create ? make_way(h, STORE_BUSY_MS, &guard, e) : 0;
+	if (rc == 0)
+		rc = open_patiently(s, role, create, e);
+	fd_close(&guard);
+	if (rc != 0) {
 		store_close(s);
 		return -1;
 	}

@@ -52,6 +52,20 @@ equal "then it takes the directory" 0 $?
 wait_until status_is "$again" running
 "$FLOWSUP" kill "$again" 2>/dev/null
 
+# The file alone, while a worker goes on with its log and its index.
+rm -f count over
+id=$("$FLOWSUP" start -- sh -c 'until [ -e over ]; do sleep 0.02; done')
+wait_until worker_is_ready "$id"
+worker=$(worker_pid "$id")
+rm "$FLOWSUP_HOME/state.db"
+new=$("$FLOWSUP" start --wait -- true 2>/dev/null)
+equal "with the database alone removed a run can be started" "0 completed" "$? $(run_status "$new")"
+check "while the worker goes on" alive "$worker"
+touch over
+check "until its end" wait_until gone "$worker"
+equal "which harms nothing" "completed ok" "$(run_status "$new") $(sql 'PRAGMA integrity_check')"
+rm over
+
 cat >kept.json <<-'END'
 	{"plan": [{"id": "kept", "keeper": true, "run": "echo kept >>count; until [ -e over ]; do sleep 0.05; done"}]}
 END
