@@ -388,6 +388,8 @@ print_made(struct cli *c, const struct home *h, const struct made *m, struct hol
 		cli_note("run %s was started all the same", m->run);
 	if (cli_flag(c, "foreground"))
 		hold_keep(hold);
+	else
+		hold_tell(m->run);
 	hold_end(hold);
 }
 

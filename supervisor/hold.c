@@ -3,6 +3,10 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const int leave[] = {SIGHUP, SIGINT, SIGTERM};
 
 void
 hold_begin(struct hold *h)
@@ -25,7 +29,6 @@ is_ignored(int sig)
 int
 hold_check(struct err *e)
 {
-	static const int leave[] = {SIGHUP, SIGINT, SIGTERM};
 	sigset_t waiting;
 	size_t i;
 
@@ -56,6 +59,36 @@ hold_keep(struct hold *h)
 		sigaddset(&h->before, taken[i]);
 	/* The hold may have ended for the sake of a reader. */
 	sigprocmask(SIG_BLOCK, &h->before, NULL);
+}
+
+static struct {
+	char text[128];
+	size_t len;
+	int status;
+} told;
+
+static void
+on_leave(int sig)
+{
+	(void)sig;
+	/* Nobody is left to hear of a failure to say this. */
+	(void)!write(STDERR_FILENO, told.text, told.len);
+	_exit(told.status);
+}
+
+void
+hold_tell(const char *run_id)
+{
+	struct sigaction leaves = {.sa_handler = on_leave};
+	int len = snprintf(told.text, sizeof(told.text), "flowsup: interrupted; run %s goes on\n", run_id);
+	size_t i;
+
+	told.len = len > 0 && (size_t)len < sizeof(told.text) ? (size_t)len : 0;
+	told.status = err_exit_status(ERR_INTERRUPTED);
+	sigfillset(&leaves.sa_mask);
+	for (i = 0; i < sizeof(leave) / sizeof(leave[0]); i++)
+		if (!is_ignored(leave[i]))
+			(void)sigaction(leave[i], &leaves, NULL); /* else it ends as by default */
 }
 
 void

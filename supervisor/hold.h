@@ -28,6 +28,10 @@ void hold_before_writing(const struct hold *h, int fd);
  * process is about to become. */
 void hold_keep(struct hold *h);
 
+/* From the end of the hold on HUP, INT and TERM say that this run goes on, and end the process with the
+ * status of an interrupted command. What is ignored stays so. */
+void hold_tell(const char *run_id);
+
 /* What waited acts now. May be called again. */
 void hold_end(const struct hold *h);
 

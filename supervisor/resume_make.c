@@ -525,6 +525,7 @@ print_new(const struct resuming *r, const struct hold *hold)
 	out_flush(r->c->out);
 	if (r->c->out->failed.code != ERR_NONE)
 		cli_note("run %s was started all the same", r->new_run);
+	hold_tell(r->new_run);
 	hold_end(hold);
 }
 

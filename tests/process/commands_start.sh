@@ -221,11 +221,12 @@ for signal in TERM HUP; do
 	failed=$(cat failed.$signal)
 	for words in "start fails.yaml" "rerun $failed" "fork $failed --from a" "resume --retry-failed $failed"; do
 		before=$(made)
-		env --default-signal=HUP,TERM "$FLOWSUP" $words >id 2>/dev/null & # nohup ignores it
+		env --default-signal=HUP,TERM "$FLOWSUP" $words >id 2>said & # nohup ignores it
 		wait_until one_more
 		kill -$signal $!
-		wait $! 2>/dev/null
-		equal "SIG$signal ends ${words%% *}" "$signal" "$(kill -l $?)"
+		wait $!
+		equal "SIG$signal ends ${words%% *}" 130 $?
+		matches "which says that the run goes on" "interrupted; run $(cat id) goes on" "$(cat said)"
 		equal "the run that it made was named" "$(json "$("$FLOWSUP" list --json -n 1)" id)" "$(cat id)"
 	done
 done
