@@ -64,6 +64,29 @@ report_long(const struct home *h, const char *blocker, double first, int64_t cou
 		(void)client_scan(h, blocker, &ignored);
 }
 
+/* It may have died where no supervisor watched it: then one looks at it now, and a person knows the rest. */
+static void
+doubt_elsewhere(const struct home *h, const struct session *s)
+{
+	struct proc_place there, here;
+	struct err ignored = {0};
+	bool other_boot, held = true;
+	int run_fd;
+
+	if (s->status == STATUS_QUEUED || status_is_terminal(s->status) ||
+	    !proc_place_parse(s->place, &there) || proc_place_here(&here, &ignored) != 0 ||
+	    proc_place_is(&there, &here, &other_boot))
+		return;
+	run_fd = rundir_open(h, s->run_id, &ignored);
+	if (run_fd >= 0 && run_lock_held(run_fd, &held, &ignored) == 0 && !held) {
+		(void)client_nudge(h, s->run_id, &ignored);
+		cli_note("run %s ran on host %s or in another pid namespace of it, and no worker of it is seen",
+		    s->run_id, there.host);
+		cli_hint("flowsup resume %s --take-over   # if it is dead there", s->run_id);
+	}
+	fd_close(&run_fd);
+}
+
 static int
 tell(const struct home *h, struct store *s, const char *blocker, const char *what, struct err *e)
 {
@@ -78,6 +101,7 @@ tell(const struct home *h, struct store *s, const char *blocker, const char *wha
 	if (what != NULL)
 		cli_note("run %s goes on with the key '%s' (%s, %s): %s", blocker, row.unique_key,
 		    status_word(row.status), render_seconds(now_seconds() - began, text), what);
+	doubt_elsewhere(h, &row);
 	session_clear(&row);
 	report_long(h, blocker, first, count);
 	return 0;

@@ -65,6 +65,10 @@ host=$(uname -n)
 stranger "another-host 00000000-0000-0000-0000-000000000000 1"
 "$FLOWSUP" list >/dev/null
 equal "a run of another host is not judged" running "$(db "SELECT status FROM sessions WHERE run_id = '$id'")"
+db "UPDATE sessions SET unique_key = 'away' WHERE run_id = '$id'"
+out=$("$FLOWSUP" start --unique away -- true 2>&1)
+equal "one with its key is not started" 0 $?
+matches "and it is said what can be done" "no worker of it is seen.*hint: flowsup resume $id --take-over" "$(tr '\n' ' ' <<<"$out")"
 stranger "renamed-host $boot $namespace"
 check "this machine under another name is this machine" wait_until is "$id" crashed
 stranger "$host 00000000-0000-0000-0000-000000000000 1"
