@@ -202,8 +202,10 @@ target_check_own(const struct home *h, const struct session *s, struct err *e)
 {
 	struct buf show = {0};
 	const char *path;
+	bool ended = status_is_terminal(s->status) && s->status != STATUS_CRASHED &&
+	    s->status != STATUS_CANCELLED; /* perhaps here alone */
 
-	if ((status_is_terminal(s->status) && s->status != STATUS_CRASHED) || s->resumed_as_run[0] != '\0' ||
+	if (ended || s->resumed_as_run[0] != '\0' ||
 	    session_home(s, h, &path) != SESSION_HOME_OTHER)
 		return 0;
 	err_set(e, ERR_REFUSED, "run %s is here a copy: it belongs to the state directory '%s'", s->run_id, path);

@@ -37,7 +37,7 @@ int target_reload(struct target *t, struct err *e);
 void target_wake(struct target *t);
 
 /*
- * ERR_REFUSED for a run that goes on, or has crashed and was not resumed, of which this home holds only a
+ * ERR_REFUSED for a run that goes on, or has crashed or was cancelled and was not resumed, of which this home holds only a
  * copy: its own home is named.
  */
 int target_check_own(const struct home *h, const struct session *s, struct err *e);

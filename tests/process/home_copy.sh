@@ -61,6 +61,7 @@ check "what it left lives" alive "$(cat "$T/kept")"
 out=$(of_copy kill "$queued" 2>&1)
 equal "kill gives its place up" 0 $?
 matches "and says what it left alone" "no process was ended" "$out"
+equal "nor can it be resumed here" 4 "$(of_copy resume "$queued" >/dev/null 2>&1; echo $?)"
 equal "in the copy alone" "cancelled running" "$(row "$z2" "$queued") $(row "$z1" "$queued")"
 out=$(of_copy kill "$dead" 2>&1)
 check "kill ends nothing of one that has crashed" alive "$(cat "$T/kept")"
