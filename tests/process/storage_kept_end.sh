@@ -88,8 +88,8 @@ for when in ends_before_report ends_after_report; do
 	unhinder
 	resume --wait "$run"
 	equal "a supervisor that does not answer is waited for, then it is refused ($when)" 5 $?
-	matches "and says why ($when)" "operation sh .*has ended.*(does not answer|has not yet written down how)" "$(cat "$T/err")"
-	matches "and what to do ($when)" "hint: flowsup resume $run" "$(cat "$T/err")"
+	matches "and says why ($when)" "operation sh .*has ended.*(does not answer|is stopped|has not yet written down how)" "$(cat "$T/err")"
+	matches "and what to do ($when)" "hint: (flowsup resume $run|kill -CONT $supervisor)" "$(cat "$T/err")"
 	equal "and has run nothing without an answer ($when)" 1 "$(runs)"
 	kill -CONT "$supervisor"
 	resume --wait "$run"
