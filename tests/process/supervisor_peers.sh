@@ -98,7 +98,7 @@ pid=$(supervisor_pid)
 stop_still "$pid"
 out=$(timeout 60 "$FLOWSUP" supervisor status 2>&1)
 equal "a stopped supervisor is not waited for without end" 5 $?
-matches "and the command says so" "does not answer" "$out"
+matches "and the command says so" "process $pid, is stopped.*hint: kill -CONT $pid" "$out"
 kill -CONT "$pid"
 check "going on, it answers" [ "$(supervisor_pid)" = "$pid" ]
 check "and is the only one" wait_until one_supervisor
