@@ -25,7 +25,9 @@ enum {
 	CONNECT_MS = 30000,
 	CONNECT_PAUSE_MS = 20,
 	RESENDS = 3,
-	INLINE_MOST = 60000 /* of a value in a packet; a larger one goes as a memfd */
+	INLINE_MOST = 60000, /* of a value in a packet; a larger one goes as a memfd */
+	INLINE_DEPTH = 32,   /* and so does one that is nested deeper: packets are shallow */
+	DEPTH_MOST = JSON_MAX_DEPTH - 2 /* of a value, which is kept inside of a request */
 };
 
 /* What the worker has put into this operation's environment. */
@@ -288,7 +290,10 @@ pack(struct request *r, struct err *e)
 	if (rc == 0 && text.len > JSON_MAX_REQUEST)
 		rc = err_set(e, ERR_LIMIT, "a request may have %zu bytes, this one has %zu",
 		    JSON_MAX_REQUEST, text.len);
-	else if (rc == 0 && text.len > INLINE_MOST) {
+	else if (rc == 0 && json_depth(r->value, DEPTH_MOST + 1) > DEPTH_MOST)
+		rc = err_set(e, ERR_LIMIT, "a request may be nested %d deep, this one is deeper", DEPTH_MOST);
+	else if (rc == 0 &&
+	    (text.len > INLINE_MOST || json_depth(r->value, INLINE_DEPTH + 1) > INLINE_DEPTH)) {
 		r->value_fd = ipc_memfd("emit", buf_view(&text), e);
 		rc = r->value_fd >= 0 ? 0 : -1;
 	}

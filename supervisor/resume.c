@@ -218,7 +218,7 @@ digest_matches(struct examining *x, const struct json *entry)
 	const char *recorded = json_cstr_of(json_get(entry, "result_digest"));
 	const struct json *response = json_get(entry, "response");
 
-	if (json_get(entry, "result_digest") == NULL)
+	if (json_get(entry, "result_digest") == NULL || json_type(json_get(entry, "result_digest")) == JSON_NULL)
 		return true;
 	if (recorded == NULL || response == NULL)
 		return false;

@@ -73,7 +73,7 @@ resume_carried_entry(const struct flow_op *op, const struct json *entry, const c
 		return NULL;
 	}
 	moved = json_set(json_ref(entry), "response", moved);
-	return json_get(entry, "result_digest") == NULL
+	return json_cstr_of(json_get(entry, "result_digest")) == NULL
 	    ? moved : json_set(moved, "result_digest", json_cstr(digest));
 }
 

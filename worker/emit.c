@@ -22,7 +22,8 @@ enum {
 	EMIT_MAX_REQUESTS = 10000,  /* of one attempt, that are kept */
 	EMIT_MAX_TEXT = 1000,	    /* of a progress, in bytes */
 	EMIT_MAX_PATH = 4096,
-	EMIT_VALUE_INLINE = 60000   /* of an answer; a larger one goes as a memfd */
+	EMIT_VALUE_INLINE = 60000,  /* of an answer; a larger one goes as a memfd */
+	EMIT_DEPTH_INLINE = 32	    /* and so does one that is nested deeper: packets are shallow */
 };
 #define EMIT_MAX_BYTES ((size_t)16 << 20) /* of one attempt */
 
@@ -318,7 +319,8 @@ answer_value(struct link *l, const struct json *found, struct err *e)
 	struct buf text = {0};
 	int fd = -1, rc;
 
-	if (value != NULL && json_encoded_length(value) <= EMIT_VALUE_INLINE) {
+	if (value != NULL && json_encoded_length(value) <= EMIT_VALUE_INLINE &&
+	    json_depth(value, EMIT_DEPTH_INLINE + 1) <= EMIT_DEPTH_INLINE) {
 		link_answer(l, value, -1);
 		return 0;
 	}

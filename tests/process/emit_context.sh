@@ -206,4 +206,20 @@ check "in a file of the attempt" grep -q '"verb":"context.set","value":{"pointer
 check "what cannot wait is refused" test "$(cat "$T/get.rc")" -ne 0
 "$FLOWSUP" kill "$id" >/dev/null 2>&1
 
+# ---- Values that are nested deep ----
+id=$(run_flow <<'Y'
+plan:
+  - id: a
+    run: |
+      nest() { printf "%${1}s" | tr ' ' '['; printf "%${1}s" | tr ' ' ']'; }
+      for n in 63 500 511; do
+          flowsup emit context set "/d$n" "$(nest "$n")" 2>"$T/deep.$n"
+          echo "$n $? $(flowsup emit context get "/d$n" 2>/dev/null | wc -c)"
+      done
+Y
+)
+equal "a value nested deep is taken, and given back, and one that is too deep is refused" \
+	"63 0 127|500 0 1001|511 2 0|" "$("$FLOWSUP" logs "$id" a | tr '\n' '|')"
+matches "with the reason" "may be nested 510 deep" "$(cat "$T/deep.511")"
+
 plan

@@ -77,4 +77,14 @@ for format in 2 3; do
 	equal "version $format: and goes on to its end" "1 failed" "$? $(run_status "$new")"
 	rm go
 done
+
+# ---- Digests that are null were not recorded ----
+run=$("$FLOWSUP" start --wait - 2>/dev/null <<'Y'
+plan: [{id: a, run: echo one}, {id: b, needs: [a], run: exit 1}]
+Y
+)
+run=${run%%[[:space:]]*}
+sed -i 's/"result_digest":"[^"]*"/"result_digest":null/g' "$FLOWSUP_HOME/runs/$run"/checkpoint.json*
+check "null is nothing to be compared with, for verify" "$FLOWSUP" checkpoint verify "$run"
+check "and for a resume" "$FLOWSUP" resume "$run" --retry-failed --dry-run
 plan
