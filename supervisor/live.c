@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "flowsup/provider.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/home.h"
@@ -27,16 +28,21 @@ now_seconds(void)
 
 /* The last line that is not blank; a carriage return begins a line anew, as progress bars do. */
 static struct slice
-last_line(struct slice text)
+last_line(struct slice text, bool of_cause)
 {
 	size_t end = text.len, start;
+	struct slice line;
 
-	while (end > 0 && strchr("\r\n \t", text.data[end - 1]) != NULL)
-		end--;
-	start = end;
-	while (start > 0 && text.data[start - 1] != '\n' && text.data[start - 1] != '\r')
-		start--;
-	return (struct slice){text.data + start, end - start};
+	do {
+		while (end > 0 && strchr("\r\n \t", text.data[end - 1]) != NULL)
+			end--;
+		start = end;
+		while (start > 0 && text.data[start - 1] != '\n' && text.data[start - 1] != '\r')
+			start--;
+		line = (struct slice){text.data + start, end - start};
+		end = start;
+	} while (of_cause && provider_is_chatter(line));
+	return line;
 }
 
 static void
@@ -71,7 +77,7 @@ live_last_line(int run_fd, const char *op, int64_t attempt, const char *ending, 
 	if (n > 0)
 		text_drop_colours(&plain, (struct slice){text, (size_t)n});
 	blank_tabs(&plain);
-	text_neutralise(to, last_line(buf_view(&plain)), false);
+	text_neutralise(to, last_line(buf_view(&plain), strcmp(ending, "err") == 0), false);
 	buf_clear(&plain);
 	fd_close(&fd);
 }

@@ -125,6 +125,8 @@ int provider_load(const struct provider_search *s, const char *name, struct prov
 int provider_read(const char *file, const char *name, struct slice text, struct provider **out,
     struct err *e);
 void provider_free(struct provider *p);
+/* A line that is no cause of a failure: what a command advises, and what `flowsup emit` says of success. */
+bool provider_is_chatter(struct slice line);
 /* Calls each with every name there is, sorted, once. */
 typedef int provider_each(void *arg, const char *name);
 int provider_list(const struct provider_search *s, provider_each *each, void *arg, struct err *e);

@@ -59,9 +59,8 @@ judge(const struct provider_reading *r, const struct provider_end *end, bool any
 
 /* ---- Texts ---- */
 
-/* What is no cause of a failure: what a command advises, and what `flowsup emit` says of success. */
-static bool
-is_chatter(struct slice line)
+bool
+provider_is_chatter(struct slice line)
 {
 	static const char *const starts[] = {"hint: ", "flowsup: spawn accepted: ", "flowsup: escalate accepted: "};
 	size_t i;
@@ -86,7 +85,7 @@ last_line(const char *text)
 			;
 		line = (struct slice){text + from, end - from};
 		end = from;
-	} while (is_chatter(line));
+	} while (provider_is_chatter(line));
 	return line;
 }
 

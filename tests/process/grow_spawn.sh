@@ -236,4 +236,12 @@ matches "also what was added, but for what it asked for itself" \
 	' 4 synthesis +[a-z]+ +needs a always, b always, a\.s1 always, a\.s2\.s1 always'$'\n' "$(drawn text)"
 matches "and that stands behind it" ' 5 synthesis.s1 +[a-z]+ +needs synthesis' "$(drawn text)"
 equal "so in all pictures" "1 1 1" "$(drawn dot | grep -c 'n5 -> n2 .*always') $(drawn mermaid | grep -c 'n5 .*always.* n2') $(drawn svg | grep -c '<title>a\.s2\.s1 → synthesis, always')"
+# ---- What emit says of success is no cause of a failure ----
+begin <<'Y'
+reactive: all
+plan:
+  - {id: a, run: 'echo the cause >&2; flowsup emit spawn --run true; exit 3'}
+Y
+wait_until ended
+matches "a command's failure is told by what it said itself" 'a .*exit status 3: the cause' "$("$FLOWSUP" show "$RUN")"
 plan
