@@ -11,6 +11,7 @@
 #include "flowsup/checkpoint.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "output.h"
 #include "seek.h"
 #include "target.h"
@@ -691,6 +692,15 @@ take_lock(const struct source *s, int *lock_fd, struct err *e)
 	return -1;
 }
 
+/* What the base holds can be had without anything being destroyed. */
+static void
+hint_to_export(const char *operand, struct err *e)
+{
+	char word[SHELL_WORD_TEXT];
+
+	err_hint(e, "flowsup checkpoint export %s ./base   # the base alone", shell_word(word, operand));
+}
+
 static int
 run_compact(struct cli *c, struct err *e)
 {
@@ -714,8 +724,10 @@ run_compact(struct cli *c, struct err *e)
 		result = ckpt_compact(&o, &s.report, e);
 		if (result != 0 && e->code == ERR_NOTFOUND)
 			tell_missing(&s, e);
-		if (result == 0 || e->code == ERR_CHECKPOINT)
+		if (result == 0 || e->code == ERR_CHECKPOINT || s.report.status == CKPT_RECOVERED_PREFIX)
 			note_report(&s);
+		if (result != 0 && e->code == ERR_REFUSED && s.report.stale_records > 0)
+			hint_to_export(c->operands[0], e);
 	}
 	if (result == 0) {
 		result = exit_of(&s.report);

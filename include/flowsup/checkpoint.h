@@ -161,7 +161,8 @@ struct json *ckpt_migrate(struct json *state, int from_version, struct err *e);
 int ckpt_write_new(const struct fs_ops *fs, int dirfd, const char *base_name, int version,
     const struct json *state, struct err *e);
 /* Publishes a fresh base that holds everything and an empty journal; the caller holds the run's
- * lock and the run is finished. */
+ * lock and the run is finished. ERR_REFUSED, and nothing is changed, when there is no journal (of an
+ * older version) or it holds outcomes of another generation that the base does not. */
 int ckpt_compact(const struct ckpt_options *o, struct ckpt_report *report, struct err *e);
 
 /* ---- Digests: BLAKE2b-512 ---- */

@@ -140,6 +140,19 @@ parse(struct slice line, struct json **record, struct refusal *r, struct err *e)
 	return RECORD_REFUSED;
 }
 
+bool
+journal_line(struct slice *rest, struct slice *line)
+{
+	const char *end = rest->len > 0 ? memchr(rest->data, '\n', rest->len) : NULL;
+
+	if (end == NULL)
+		return false;
+	*line = (struct slice){rest->data, (size_t)(end - rest->data)};
+	rest->data += line->len + 1;
+	rest->len -= line->len + 1;
+	return true;
+}
+
 enum record_result
 record_apply(struct slice line, const char *generation, int64_t seq, struct state *s,
     struct refusal *r, struct err *e)
@@ -161,4 +174,23 @@ record_apply(struct slice line, const char *generation, int64_t seq, struct stat
 	r->at = NULL;
 	json_unref(record);
 	return result;
+}
+
+int
+record_stale_entry(struct slice line, const char *generation, enum ckpt_kind *kind,
+    struct json **entry, struct err *e)
+{
+	struct json *record = NULL;
+
+	*entry = NULL;
+	if (parse(line, &record, &(struct refusal){0}, e) != RECORD_APPLIED)
+		return -1;
+	if (check_record(record, kind, NULL, e) != 0) {
+		json_unref(record);
+		return -1;
+	}
+	if (!slice_is(json_text(json_get(record, "generation")), generation))
+		*entry = json_ref(json_get(record, "entry"));
+	json_unref(record);
+	return 0;
 }

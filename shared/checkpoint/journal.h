@@ -15,6 +15,9 @@ struct span {
 void record_encode(struct buf *to, const char *generation, uint64_t seq, enum ckpt_kind kind,
     const struct json *entry, const struct json *patch, struct span *encoded);
 
+/* The next whole line of *rest without its LF. False at the end, with what is left in *rest. */
+bool journal_line(struct slice *rest, struct slice *line);
+
 enum record_result {
 	RECORD_APPLIED,
 	RECORD_STALE, /* whole, but of another generation */
@@ -28,5 +31,11 @@ enum record_result {
  */
 enum record_result record_apply(struct slice line, const char *generation, int64_t seq,
     struct state *s, struct refusal *r, struct err *e);
+/*
+ * What a line that record_apply() found stale wanted to put: *entry is the caller's, NULL of a line of
+ * `generation`. ERR_NOMEM.
+ */
+int record_stale_entry(struct slice line, const char *generation, enum ckpt_kind *kind,
+    struct json **entry, struct err *e);
 
 #endif

@@ -58,27 +58,13 @@ struct replay {
 	int64_t applied, stale;
 };
 
-/* The next whole line without its LF. False at the end, with what is left in rest. */
-static bool
-next_line(struct replay *p, struct slice *line)
-{
-	const char *end = p->rest.len > 0 ? memchr(p->rest.data, '\n', p->rest.len) : NULL;
-
-	if (end == NULL)
-		return false;
-	*line = (struct slice){p->rest.data, (size_t)(end - p->rest.data)};
-	p->rest.data += line->len + 1;
-	p->rest.len -= line->len + 1;
-	return true;
-}
-
 static int
 replay_lines(struct replay *p, const char *generation, struct refusal *r, struct err *e)
 {
 	enum record_result result;
 	struct slice line;
 
-	while (next_line(p, &line)) {
+	while (journal_line(&p->rest, &line)) {
 		p->line++;
 		result = record_apply(line, generation, p->applied + 1, &p->state, r, e);
 		if (result == RECORD_ERROR)

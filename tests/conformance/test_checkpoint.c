@@ -19,6 +19,7 @@
 #define BASE BASE_WITH("3", PLAN, "{'k':[1]}", "{}", "[]")
 #define OP(id) "{'agent_id':'" id "','status':'completed','response':'r'}"
 #define NODE(id) "{'node_id':'" id "','status':'completed','response':'r'}"
+#define PENDING(id) "{'node_id':'" id "','status':'pending','response':null}"
 #define RECORD(generation, seq, kind, entry, context)                                              \
 	"{'version':3,'generation':'" generation "','seq':" seq ",'kind':'" kind "','entry':" entry    \
 	",'flow_context':" context "}\n"
@@ -651,7 +652,9 @@ test_checkpoint__compaction_keeps_the_state(void **unused)
 
 	(void)unused;
 	fixture_make(&fx);
-	put(fx.run_fd, BASE, RECORD(OTHER, "1", "op", OP("x"), "null") FIRST "{'torn");
+	put(fx.run_fd, BASE_WITH("3", PLAN, "{}", "{'x':" OP("x") "}", "[" NODE("n") "]"),
+	    RECORD(OTHER, "1", "op", OP("x"), "null") RECORD(OTHER, "2", "spawned", PENDING("n"), "null")
+	    FIRST "{'torn");
 	assert_works(ckpt_load(fx.run_fd, NULL, &before, &r, &e), e);
 	o = fixture_options(&fx, NULL);
 	assert_works(ckpt_compact(&o, &r, &e), e);
@@ -663,6 +666,42 @@ test_checkpoint__compaction_keeps_the_state(void **unused)
 	assert_fails(ckpt_compact(&o, &r, &e), ERR_CHECKPOINT, e);
 	put(fx.run_fd, V2_WITH("", V2_PLAN, "[]", ""), NULL);
 	assert_fails(ckpt_compact(&o, &r, &e), ERR_REFUSED, e);
+	fixture_remove(&fx);
+}
+
+/* Records that the base does not hold are nowhere else, whoever's they are. */
+static void
+test_checkpoint__compaction_keeps_what_only_the_journal_has(void **unused)
+{
+	static const char *const journals[] = {
+		RECORD(OTHER, "1", "op", OP("op-1"), "null"),
+		RECORD(OTHER, "1", "op", "{'agent_id':'op-0','status':'completed','response':'else'}", "null"),
+		RECORD(OTHER, "1", "op", OP("op-0"), "null") RECORD(OTHER, "2", "spawned", NODE("m"), "null"),
+		RECORD(OTHER, "1", "spawned", PENDING("m"), "null"),
+		RECORD(OTHER, "1", "spawned", "{'node_id':'n','status':'failed','response':null}", "null"),
+		RECORD(OTHER, "1", "op", OP("op-1"), "null") FIRST,
+	};
+	struct fixture fx;
+	struct ckpt_options o;
+	struct ckpt_report r;
+	struct json *before = NULL;
+	struct err e = {0};
+	struct stat st;
+	size_t i;
+
+	(void)unused;
+	fixture_make(&fx);
+	o = fixture_options(&fx, NULL);
+	for (i = 0; i < sizeof(journals) / sizeof(journals[0]); i++) {
+		put(fx.run_fd, BASE_WITH("3", PLAN, "{}", "{'op-0':" OP("op-0") "}", "[" NODE("n") "]"),
+		    journals[i]);
+		assert_works(ckpt_load(fx.run_fd, NULL, &before, &r, &e), e);
+		assert_fails(ckpt_compact(&o, &r, &e), ERR_REFUSED, e);
+		assert_loads(fx.run_fd, before, CKPT_RECOVERED_PREFIX);
+		assert_int_equal(fstatat(fx.run_fd, CKPT_JOURNAL, &st, 0), 0);
+		assert_int_equal(st.st_size, strlen(journals[i]));
+		json_unref(before);
+	}
 	fixture_remove(&fx);
 }
 
@@ -708,6 +747,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_checkpoint__version_2_migrates_without_loss),
 	cmocka_unit_test(test_checkpoint__new_pairs_never_replace),
 	cmocka_unit_test(test_checkpoint__compaction_keeps_the_state),
+	cmocka_unit_test(test_checkpoint__compaction_keeps_what_only_the_journal_has),
 	cmocka_unit_test(test_checkpoint__digests),
 };
 

@@ -71,6 +71,22 @@ exits "and it still verifies" 0 "$FLOWSUP" checkpoint verify "$run"
 equal "with the same state" "$(sed 's/"generation":"[0-9a-f]*",//' "$T/a")" \
 	"$(sed 's/"generation":"[0-9a-f]*",//' "$T/b")"
 
+# Base and journal of two runs: what only the journal holds is nowhere else.
+other=$("$FLOWSUP" start "$T/flow.yaml")
+check "another run completes" wait_until status_is "$other" completed
+mkdir -m 700 "$T/mixed" && cp -p "$dir/checkpoint.json" "$FLOWSUP_HOME/runs/$other/checkpoint.json.journal" "$T/mixed"
+before=$(digest "$T/mixed")
+exits "compact of a base with another run's journal is refused" 4 "$FLOWSUP" checkpoint compact "$T/mixed"
+matches "and says why" 'outcomes that are not in .checkpoint.json.' "$(cat "$T/err")"
+matches "with what was skipped" '2 records of another generation skipped' "$(cat "$T/err")"
+matches "and what can be had" "hint: flowsup checkpoint export $T/mixed " "$(cat "$T/err")"
+equal "and nothing was changed" "$before" "$(digest "$T/mixed")"
+exits "a journal whose outcomes the base holds may go" 6 sh -c "
+	cp -p '$FLOWSUP_HOME/runs/$other/checkpoint.json.journal' '$T/journal' &&
+	'$FLOWSUP' checkpoint compact '$other' && cp -p '$T/journal' '$FLOWSUP_HOME/runs/$other/checkpoint.json.journal' &&
+	'$FLOWSUP' checkpoint compact '$other'"
+exits "and what is left is clean" 0 "$FLOWSUP" checkpoint verify "$other"
+
 # A worker that has ended its run holds the lock for a moment more.
 if command -v python3 >/dev/null; then
 	cat >"$T/hold.py" <<'P'
