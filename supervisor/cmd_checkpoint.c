@@ -105,20 +105,16 @@ source_close(struct source *s)
 static int
 tell_missing(struct source *s, struct err *e)
 {
-	const char *id = s->is_run ? s->target.session.run_id : NULL;
-	struct attempts a;
-	bool lacks = false;
+	const struct session *run = s->is_run ? &s->target.session : NULL;
 
-	if (s->base_name == NULL && attempts_read(s->fd, &a, &(struct err){0}) == 0) {
-		lacks = seek_lacks_checkpoint(s->fd, &a);
-		attempts_clear(&a);
-	}
-	if (!lacks)
-		return err_set(e, ERR_NOTFOUND, "there is no checkpoint%s",
-		    id != NULL ? ": the run started no operation yet" : " here");
-	strlcpy(s->report.reason, "missing_base", sizeof(s->report.reason));
-	err_set(e, ERR_CHECKPOINT, SEEK_LACKS_CHECKPOINT);
-	return id != NULL ? err_hint(e, "flowsup logs %s   # what its operations wrote", id) : -1;
+	if (s->base_name == NULL)
+		(void)seek_refuse_lost(s->fd, run != NULL && run->started_at > 0, &s->report, e);
+	if (e->code == ERR_CHECKPOINT)
+		return run != NULL ? err_hint(e, "flowsup logs %s   # what its operations wrote", run->run_id)
+				   : -1;
+	return err_set(e, ERR_NOTFOUND, "there is no checkpoint%s", run == NULL ? " here" :
+	    status_is_terminal(run->status) ? ": the run started no operation" :
+	    ": the run started no operation yet");
 }
 
 /* 0, or -1; refused with ERR_CHECKPOINT, and then the report is good. */

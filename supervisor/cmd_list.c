@@ -299,20 +299,37 @@ tell_report(const struct json *run, const struct ckpt_report *report)
 	buf_clear(&line);
 }
 
+/* The status of all that is listed is that of the worst: a file that is missing or cannot be read, then a
+ * checkpoint that is refused, then one that lost its end. */
+static void
+worsen(int *status, int found)
+{
+	const int order[] = {0, EXIT_RECOVERED, err_exit_status(ERR_CHECKPOINT), err_exit_status(ERR_IO)};
+	const int n = sizeof(order) / sizeof(order[0]);
+	int was = 0, now = 0;
+
+	while (was < n && order[was] != *status)
+		was++;
+	while (now < n && order[now] != found)
+		now++;
+	if (now > was)
+		*status = found;
+}
+
 /* What is as bad as a damaged checkpoint: without these files no resume goes on from it. */
 static struct json *
-check_files(int fd, struct json *run, int *status)
+check_files(int fd, bool started, struct json *run, int *status)
 {
 	struct json *problems = NULL;
 	struct json_iter it;
 	const struct json *one;
 
-	if (seek_problems(fd, render_number(run, "started_at", 0) > 0, &problems, &(struct err){0}) != 0)
+	if (seek_problems(fd, started, &problems, &(struct err){0}) != 0)
 		return json_set(run, "problems", NULL);
 	it = json_iterate(problems);
 	while (json_next(&it, NULL, &one)) {
 		cli_note("run %s: %s", render_member(run, "id"), render_member(one, "error"));
-		*status = err_exit_status(ERR_IO);
+		worsen(status, err_exit_status(ERR_IO));
 	}
 	return json_set(run, "problems", problems);
 }
@@ -334,26 +351,27 @@ check_one(const struct home *h, struct json *run, int *status)
 	struct json *state = NULL;
 	struct err e = {0};
 	int fd = rundir_open(h, render_member(run, "id"), &e);
-	bool none = false;
+	bool started = render_number(run, "started_at", 0) > 0, none = false;
 	const char *word;
 
 	if (fd < 0) {
 		cli_note("%s", e.msg);
-		*status = err_exit_status(ERR_IO);
+		worsen(status, err_exit_status(ERR_IO));
 		return json_set(run, "checkpoint", json_cstr("no directory"));
 	}
-	run = check_files(fd, run, status);
+	run = check_files(fd, started, run, status);
 	if (run_lock_held(fd, &o.lock_held, &e) != 0)
 		o.lock_held = false;
 	if (ckpt_load(fd, &o, &state, &report, &e) == 0) {
 		word = ckpt_status_name(report.status);
 		if (report.status != CKPT_CLEAN || report.stale_records > 0)
-			*status = EXIT_RECOVERED;
+			worsen(status, EXIT_RECOVERED);
 	} else {
+		(void)seek_refuse_lost(fd, started, &report, &e);
 		none = e.code == ERR_NOTFOUND;
 		word = none ? "none" : ckpt_status_name(CKPT_REFUSED);
 		if (!none) {
-			*status = err_exit_status(ERR_CHECKPOINT);
+			worsen(status, err_exit_status(ERR_CHECKPOINT));
 			run = not_resumable(run);
 		}
 	}

@@ -183,11 +183,6 @@ check_whole(struct examining *x)
 		resume_fail(x->plan, 2, NULL, NULL, "the plan is empty");
 		return false;
 	}
-	if (in->report == NULL && in->load_error == NULL && seek_started_any(in->attempts)) {
-		resume_fail(x->plan, 1, NULL, NULL,
-		    SEEK_LACKS_CHECKPOINT);
-		return false;
-	}
 	return true;
 }
 

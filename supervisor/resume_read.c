@@ -137,6 +137,8 @@ load_checkpoint(struct resuming *r, struct err *e)
 		r->has_checkpoint = true;
 		return migrate(r, e);
 	}
+	(void)seek_refuse_lost(r->run_fd, r->is_run && r->t->session.started_at > 0, &r->report,
+	    &r->load_error);
 	if (r->load_error.code == ERR_NOTFOUND) {
 		r->load_error = (struct err){0};
 		return load_carry(r, e);

@@ -224,27 +224,35 @@ seek_started_any(const struct attempts *a)
 }
 
 bool
-seek_lacks_checkpoint(int run_fd, const struct attempts *a)
+seek_lacks_checkpoint(int run_fd, bool started, const struct attempts *a)
 {
 	struct stat st;
 
 	return fstatat(run_fd, CKPT_BASE, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT &&
-	    seek_started_any(a);
+	    ((started && a->nlines == 0) || seek_started_any(a));
 }
 
-/* What is in it is for the loader. A log of attempts that cannot be read is told by itself. */
-static int
-try_checkpoint(int run_fd, struct err *e)
+int
+seek_refuse_lost(int run_fd, bool started, struct ckpt_report *report, struct err *e)
 {
 	struct err ignored = {0};
 	struct attempts a;
-	bool lacks;
+	bool lacks, no_log;
 
-	if (attempts_read(run_fd, &a, &ignored) != 0)
-		return 0;
-	lacks = seek_lacks_checkpoint(run_fd, &a);
+	/* A log that cannot be read is told by itself. */
+	if (e->code != ERR_NOTFOUND || attempts_read(run_fd, &a, &ignored) != 0)
+		return -1;
+	lacks = seek_lacks_checkpoint(run_fd, started, &a);
+	no_log = a.nlines == 0;
 	attempts_clear(&a);
-	return lacks ? err_sys(e, ERR_IO, ENOENT, "%s", CKPT_BASE) : 0;
+	if (!lacks)
+		return -1;
+	strlcpy(report->reason, "missing_base", sizeof(report->reason));
+	strlcpy(report->position_file, CKPT_BASE, sizeof(report->position_file));
+	err_clear(e);
+	return err_set(e, ERR_CHECKPOINT, "there is no '" CKPT_BASE "'%s", no_log
+	    ? " and no " RUN_ATTEMPTS ", but the run was started"
+	    : ", but " RUN_ATTEMPTS " shows that operations were started");
 }
 
 static const struct {
@@ -293,9 +301,6 @@ seek_problems(int run_fd, bool started, struct json **problems, struct err *e)
 		if (files[i].try(run_fd, started, &why) != 0)
 			all = json_append(all, seek_problem(files[i].name, why.msg));
 	}
-	why = (struct err){0};
-	if (try_checkpoint(run_fd, &why) != 0)
-		all = json_append(all, seek_problem(CKPT_BASE, why.msg));
 	*problems = all;
 	return all != NULL ? 0 : err_nomem(e);
 }

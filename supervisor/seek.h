@@ -45,8 +45,9 @@ int seek_flow(int run_fd, struct flow **out, struct err *e);
 int seek_attempts(int run_fd, bool started, struct attempts *out, struct err *e);
 /*
  * Tries what a run has from its first moment to its last and a resume needs: the document, how it was
- * launched, its environment, its lock and attempts, and that its checkpoint is there. *problems becomes an array of {"file","error"}, one for each
- * that is missing or damaged. -1 when memory runs out.
+ * launched, its environment, its lock and attempts. *problems becomes an array of {"file","error"}, one
+ * for each that is missing or damaged; what is wrong with its checkpoint the loader says. -1 when memory
+ * runs out.
  */
 int seek_problems(int run_fd, bool started, struct json **problems, struct err *e);
 /* One of them; file "" means the directory itself. */
@@ -56,9 +57,13 @@ const char *seek_missing(int run_fd, bool started);
 /* Whether this run may have started operations, and not one that it was to take them over from. The
  * checkpoint is published before the first. */
 bool seek_started_any(const struct attempts *a);
-/* Whether the checkpoint is missing that such a run has had; and how that is said. */
-#define SEEK_LACKS_CHECKPOINT                                                                      \
-	"there is no '" CKPT_BASE "', but " RUN_ATTEMPTS " shows that operations were started"
-bool seek_lacks_checkpoint(int run_fd, const struct attempts *a);
+/* Whether the checkpoint is missing that such a run has had. started: what its row
+ * says, where there is one: it tells where the log of attempts has gone too. */
+bool seek_lacks_checkpoint(int run_fd, bool started, const struct attempts *a);
+/*
+ * ckpt_load() found no base (ERR_NOTFOUND in *e). If the run has had one, that is a refusal as any other:
+ * the report gets its reason, *e becomes ERR_CHECKPOINT. Otherwise both stay. Returns -1.
+ */
+int seek_refuse_lost(int run_fd, bool started, struct ckpt_report *report, struct err *e);
 
 #endif

@@ -101,12 +101,14 @@ read_carry(struct run_files *f, struct err *e)
 }
 
 static int
-read_state(struct run_files *f, struct err *e)
+read_state(struct run_files *f, const struct session *s, struct err *e)
 {
 	struct ckpt_load_options o = {.lock_held = f->lock_held};
 	struct ckpt_report report;
 	int r = ckpt_load(f->fd, &o, &f->state, &report, e);
 
+	if (r != 0)
+		(void)seek_refuse_lost(f->fd, s->started_at > 0, &report, e);
 	if (r != 0 && e->code == ERR_NOTFOUND) {
 		err_clear(e);
 		return 0;
@@ -134,7 +136,7 @@ read_more(struct run_files *f, const struct session *s, struct err *e)
 
 	if (seek_problems(f->fd, s->started_at > 0, &f->problems, e) != 0)
 		return -1;
-	if (read_state(f, &f->state_error) != 0 && add_unread(f, CKPT_BASE, &f->state_error, e) != 0)
+	if (read_state(f, s, &f->state_error) != 0 && add_unread(f, CKPT_BASE, &f->state_error, e) != 0)
 		return -1;
 	return read_carry(f, &why) == 0 ? 0 : add_unread(f, RUN_CARRY, &why, e);
 }
@@ -330,7 +332,7 @@ lost_checkpoint(const struct view *v, const struct session *s)
 		return NULL;
 	fd = rundir_open(v->home, s->run_id, &e);
 	if (fd >= 0 && attempts_read(fd, &a, &e) == 0) {
-		lacks = seek_lacks_checkpoint(fd, &a);
+		lacks = seek_lacks_checkpoint(fd, s->started_at > 0, &a);
 		attempts_clear(&a);
 	}
 	fd_close(&fd);
@@ -364,7 +366,7 @@ facts_find(const struct view *v, const struct session *s, struct facts *f)
 	held = known && held;
 	if (attempts_read(fd, &a, &e) == 0) {
 		facts_from_attempts(v, s, fd, &a, held, f);
-		if (f->missing == NULL && seek_lacks_checkpoint(fd, &a))
+		if (f->missing == NULL && seek_lacks_checkpoint(fd, s->started_at > 0, &a))
 			f->missing = CKPT_BASE;
 		attempts_clear(&a);
 		facts_from_lock(s, known && !held, f);
@@ -789,7 +791,7 @@ view_run_full(const struct view *v, const struct session *s, struct err *e)
 	if (run_files_open(v->home, s, true, &files, e) != 0 && no_files(&files, e) != 0)
 		goto out;
 	facts.missing = missing_of(v, s, files.fd);
-	if (facts.missing == NULL && seek_lacks_checkpoint(files.fd, &files.attempts))
+	if (facts.missing == NULL && seek_lacks_checkpoint(files.fd, s->started_at > 0, &files.attempts))
 		facts.missing = CKPT_BASE;
 	facts.damaged = json_length(files.problems) > 0;
 	facts_from_attempts(v, s, files.fd, &files.attempts, files.lock_held, &facts);

@@ -121,6 +121,32 @@ matches "but says what is missing" "$run .*no checkpoint.json" "$("$FLOWSUP" lis
 out=$("$FLOWSUP" show "$run" 2>&1)
 equal "show does the same" 74 $?
 matches "and suggests what can be had" "hint: flowsup logs $run " "$out"
+verdict='"status":"refused",[^}]*"reason":"missing_base","position":\{"file":"checkpoint.json"'
+told() { # RUN [words that failures say]: one verdict, whoever is asked
+	for command in "checkpoint verify --json $1" "show --json $1" "list --check --json"; do
+		# shellcheck disable=SC2086
+		out=$("$FLOWSUP" $command 2>"$T/err" | grep -F "${2:-$1}")
+		matches "${command% "$1"}: tells that it is lost" "\"checkpoint_recovery\":\{[^}]*$verdict" "$out"
+	done
+}
+told "$run" missing_base
+matches "resume: too" "\"checkpoint_recovery\":\{[^}]*$verdict" "$("$FLOWSUP" resume -n --json "$run" 2>"$T/err")"
+"$FLOWSUP" list --check -n 1 >"$T/out" 2>"$T/err"
+equal "list --check exits as for any that is refused" 4 $?
+matches "and says so" "$run .* refused" "$(cat "$T/out")"
+matches "with the reason" "run $run: checkpoint refused: missing_base in checkpoint.json" "$(cat "$T/err")"
+
+# ---- Nor is a directory that was emptied one of a run that has done nothing ----
+
+for words in true false; do
+	run=$("$FLOWSUP" start --wait -- $words 2>"$T/err")
+	emptied() { rm -rf "$(dir_of "$run")"/* && [ -z "$(ls -A "$(dir_of "$run")")" ]; }
+	check "its worker has left" wait_until emptied
+	told "$run" missing_base
+	out=$("$FLOWSUP" checkpoint show "$run" 2>&1)
+	equal "checkpoint show refuses it" 4 $?
+	matches "and says that the run was started" "no attempts.log, but the run was started" "$out"
+done
 
 # ---- The end of the journal is gone, and with it what was added ----
 

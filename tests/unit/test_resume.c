@@ -300,12 +300,6 @@ test_resume__the_whole_run(void **state)
 	expect_whole(&m, "2 ", "sequence gap");
 	clear(&m);
 
-	make(&m, CHAIN, "", START("a", "1"), "{}", 0);
-	m.in.state = NULL;
-	m.in.report = NULL;
-	expect_whole(&m, "1 ", RUN_ATTEMPTS);
-	clear(&m);
-
 	make(&m, CHAIN, "", "", "{}", 0);
 	spawned = json_append(json_array(), json_set(json_object(), "spawn_id", json_cstr("a.s1")));
 	m.state = json_set(m.state, "spawned", spawned);
