@@ -364,7 +364,7 @@ check_one(const struct home *h, struct json *run, int *status)
 		o.lock_held = false;
 	if (ckpt_load(fd, &o, &state, &report, &e) == 0) {
 		word = ckpt_status_name(report.status);
-		if (report.status != CKPT_CLEAN || report.stale_records > 0)
+		if (report.status != CKPT_CLEAN)
 			worsen(status, EXIT_RECOVERED);
 	} else {
 		(void)seek_refuse_lost(fd, started, &report, &e);

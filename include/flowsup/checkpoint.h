@@ -17,12 +17,16 @@
 #include "flowsup/json.h"
 
 #define CKPT_BASE "checkpoint.json"
-#define CKPT_JOURNAL "checkpoint.json.journal"
+#define CKPT_JOURNAL_ENDING ".journal"
+#define CKPT_JOURNAL CKPT_BASE CKPT_JOURNAL_ENDING
 #define CKPT_STAGING "staging"
 #define CKPT_COMPACT_RECORDS UINT64_C(128)
 #define CKPT_COMPACT_BYTES UINT64_C(8388608)
 
-enum { CKPT_GENERATION_TEXT = 33 };
+enum {
+	CKPT_GENERATION_TEXT = 33,
+	CKPT_FILE_TEXT = 256 + sizeof(CKPT_JOURNAL_ENDING) /* NAME_MAX(limits.h), and what is put behind it */
+};
 
 /* ---- Writer ---- */
 
@@ -76,7 +80,8 @@ struct ckpt_progress {
 enum {
 	CKPT_MAX_ENTRY_DEPTH = JSON_MAX_DEPTH - 2,
 	CKPT_MAX_RESPONSE_DEPTH = CKPT_MAX_ENTRY_DEPTH - 1,
-	CKPT_MAX_CONTEXT_DEPTH = JSON_MAX_DEPTH - 1
+	CKPT_MAX_CONTEXT_DEPTH = JSON_MAX_DEPTH - 1,
+	CKPT_MAX_UNKNOWN_DEPTH = JSON_MAX_DEPTH - 3 /* members of version 2, in config.v2_members */
 };
 
 struct ckpt_writer;
@@ -125,7 +130,7 @@ struct ckpt_report {
 	int64_t in_progress_bytes, stale_records, discarded_tail_bytes;
 	int64_t coherence_retries;
 	char reason[32];	/* "torn_tail", "sequence_gap", ...; "" when clean */
-	char position_file[32]; /* CKPT_BASE, CKPT_JOURNAL or "" */
+	char position_file[CKPT_FILE_TEXT]; /* the name of the base or of the journal, or "" */
 	int64_t position_line, position_offset;
 	int directory_sync; /* 1 supported, 0 unsupported, -1 null */
 };

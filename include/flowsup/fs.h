@@ -71,6 +71,8 @@ void fd_close(int *fd);
 /* O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC, then owner must be us and mode not writable by others.
  * ERR_PERMISSION when not, ERR_NOTFOUND, ERR_IO. Returns the descriptor or -1. */
 int fs_open_private_dir(int dirfd, const char *path, struct err *e);
+/* Whether a path is relative, and never leads out of the directory that it is relative to by a "..". */
+bool fs_path_is_inside(const char *path);
 /*
  * The one rule of what an artifact is, for who records it and who looks at it again: a regular file that
  * is not empty and lies below root_fd, whatever links lead to it, since what is elsewhere is not the

@@ -362,6 +362,25 @@ check_parts(const struct json *root, struct refusal *r, struct err *e)
 	return spawned != NULL ? check_spawned(spawned, r, e) : 0;
 }
 
+/* Migration puts what it does not know two levels deeper. */
+static int
+check_unknown_depth(const struct json *root, struct refusal *r, struct err *e)
+{
+	struct json_iter it = json_iterate(root);
+	const struct json *value;
+	const char *const *known;
+	struct slice name;
+
+	while (json_next(&it, &name, &value)) {
+		for (known = order; *known != NULL && !slice_is(name, *known); known++)
+			;
+		if (*known == NULL && json_depth(value, CKPT_MAX_UNKNOWN_DEPTH) > CKPT_MAX_UNKNOWN_DEPTH)
+			return refuse(r, json_fault_name(JSON_FAULT_DEPTH), value, e,
+			    "a member that is not known is nested too deeply to be kept");
+	}
+	return 0;
+}
+
 int
 base_check(const struct json *root, int version, struct refusal *r, struct err *e)
 {
@@ -369,7 +388,7 @@ base_check(const struct json *root, int version, struct refusal *r, struct err *
 
 	if (version < 3) {
 		if (fields_check(root, old_fields, COUNT(old_fields), false, NULL, r, e) != 0 ||
-		    check_parts(root, r, e) != 0)
+		    check_unknown_depth(root, r, e) != 0 || check_parts(root, r, e) != 0)
 			return -1;
 		return check_guard(root, r, e);
 	}

@@ -296,6 +296,7 @@ capture_take(struct capture *c, int run_fd, const struct ckpt_load_options *o,
 	if (result != CAPTURE_OK || c->version < 3)
 		return result;
 	result = take_journal(c, run_fd, journal, o, report, r, e);
+	c->in_journal = result != CAPTURE_OK;
 	if (result == CAPTURE_ERROR)
 		return result;
 	/* A journal that is missing or refused may belong to another base than the one we read. */

@@ -12,6 +12,7 @@ struct capture {
 	struct json *root; /* the parsed base */
 	int version;
 	char generation[CKPT_GENERATION_TEXT];
+	bool in_journal; /* what was refused is the journal, not the base */
 };
 
 enum capture_result {
@@ -26,9 +27,6 @@ enum capture_result capture_take(struct capture *c, int run_fd, const struct ckp
     struct ckpt_report *report, struct refusal *r, struct err *e);
 void capture_clear(struct capture *c);
 
-/* Applies the journal of a capture. 0, or -1: refused (r) or ERR_NOMEM. *state is the valid prefix. */
-int replay(const struct capture *c, bool lock_held, struct json **state, struct ckpt_report *report,
-    struct refusal *r, struct err *e);
 /* ckpt_load() that leaves the capture with the caller, who clears it. */
 int load_captured(struct capture *c, int run_fd, const struct ckpt_load_options *o,
     struct json **state, struct ckpt_report *report, struct err *e);

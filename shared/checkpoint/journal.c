@@ -84,6 +84,10 @@ check_record(const struct json *record, enum ckpt_kind *kind, struct refusal *r,
 	if (json_type(delta) == JSON_OBJECT &&
 	    fields_check(delta, delta_fields, 1, true, "unknown_member", r, e) != 0)
 		return -1;
+	/* In a base it stands one level deeper than here. */
+	if (json_depth(json_get(record, "entry"), CKPT_MAX_ENTRY_DEPTH) > CKPT_MAX_ENTRY_DEPTH)
+		return refuse(r, json_fault_name(JSON_FAULT_DEPTH), json_get(record, "entry"), e,
+		    "an entry is nested too deeply");
 	return entry_check(*kind, json_get(record, "entry"), r, e);
 }
 
@@ -99,6 +103,28 @@ check_sequence(const struct json *record, int64_t expected, struct refusal *r, s
 	    expected);
 }
 
+/* A context stands in a base one level deep, and could not be read there if it were nested deeper. */
+static int
+check_patch_depth(const struct json *patch, struct refusal *r, struct err *e)
+{
+	struct json_iter it = json_iterate(patch);
+	const struct json *one;
+	struct slice path;
+	unsigned depth;
+	size_t i;
+
+	while (json_next(&it, NULL, &one)) {
+		path = json_text(json_get(one, "path"));
+		depth = json_depth(json_get(one, "value"), CKPT_MAX_CONTEXT_DEPTH);
+		for (i = 0; i < path.len && depth > 0 && depth <= CKPT_MAX_CONTEXT_DEPTH; i++)
+			depth += path.data[i] == '/';
+		if (depth > CKPT_MAX_CONTEXT_DEPTH)
+			return refuse(r, json_fault_name(JSON_FAULT_DEPTH), one, e,
+			    "a patch makes a context that is nested too deeply");
+	}
+	return 0;
+}
+
 static enum record_result
 apply(const struct json *record, enum ckpt_kind kind, struct state *s, struct refusal *r,
     struct err *e)
@@ -107,6 +133,8 @@ apply(const struct json *record, enum ckpt_kind kind, struct state *s, struct re
 	struct json *context = NULL;
 	enum record_result result = RECORD_APPLIED;
 
+	if (json_type(delta) == JSON_OBJECT && check_patch_depth(json_get(delta, "patch"), r, e) != 0)
+		return RECORD_REFUSED;
 	if (json_type(delta) == JSON_OBJECT &&
 	    json_patch(s->context, json_get(delta, "patch"), &context, e) != 0) {
 		if (e->code == ERR_NOMEM)

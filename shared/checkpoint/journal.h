@@ -15,7 +15,7 @@ struct span {
 void record_encode(struct buf *to, const char *generation, uint64_t seq, enum ckpt_kind kind,
     const struct json *entry, const struct json *patch, struct span *encoded);
 
-/* The next whole line of *rest without its LF. False at the end, with what is left in *rest. */
+/* The next whole line of *rest without its LF. False at the end, with what is left in *rest: a torn tail. */
 bool journal_line(struct slice *rest, struct slice *line);
 
 enum record_result {

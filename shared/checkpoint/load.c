@@ -28,13 +28,19 @@ report_start(struct ckpt_report *report)
 }
 
 static void
-report_reason(struct ckpt_report *report, const char *reason, const char *file, int64_t line,
-    int64_t offset)
+report_reason(struct ckpt_report *report, const char *reason, int64_t line, int64_t offset)
 {
 	snprintf(report->reason, sizeof(report->reason), "%s", reason);
-	snprintf(report->position_file, sizeof(report->position_file), "%s", file);
 	report->position_line = line;
 	report->position_offset = offset;
+}
+
+/* The file that a reason is about, by the name under which it was read. */
+static void
+report_file(struct ckpt_report *report, const struct ckpt_load_options *o, bool journal)
+{
+	snprintf(report->position_file, sizeof(report->position_file), "%s%s",
+	    o->base_name != NULL ? o->base_name : CKPT_BASE, journal ? CKPT_JOURNAL_ENDING : "");
 }
 
 static void
@@ -84,32 +90,38 @@ replay_lines(struct replay *p, const char *generation, struct refusal *r, struct
 }
 
 static void
-report_journal(struct ckpt_report *report, const struct replay *p, bool lock_held)
+report_journal(struct ckpt_report *report, const struct replay *p)
 {
-	const int64_t tail = (int64_t)p->rest.len;
-
 	report->records_applied = p->applied;
 	report->last_seq = p->applied;
 	report->stale_records = p->stale;
-	report->in_progress_bytes = lock_held ? tail : 0;
-	report->discarded_tail_bytes = lock_held ? 0 : tail;
 }
 
+/* All lines were read, so what is left is the beginning of one. Behind a line that was refused nobody
+ * looked, and nothing is said of it. */
 static void
-report_success(struct ckpt_report *report, const struct replay *p)
+report_success(struct ckpt_report *report, const struct replay *p, bool lock_held)
 {
+	/* Between its new base and the empty journal a live writer leaves nothing but the old journal, all of
+	 * which that base holds; with a record of its own in it, it was not a live writer. */
+	const bool resetting = lock_held && p->applied == 0;
+	const int64_t tail = (int64_t)p->rest.len;
+
+	report->in_progress_bytes = lock_held ? tail : 0;
+	report->discarded_tail_bytes = lock_held ? 0 : tail;
 	report->status = CKPT_CLEAN;
-	if (p->stale > 0) {
+	if (p->stale > 0 && !resetting) {
 		report->status = CKPT_RECOVERED_PREFIX;
-		report_reason(report, "stale_records", CKPT_JOURNAL, -1, -1);
+		report_reason(report, "stale_records", -1, -1);
 	}
 	if (report->discarded_tail_bytes > 0) {
 		report->status = CKPT_RECOVERED_PREFIX;
-		report_reason(report, "torn_tail", CKPT_JOURNAL, p->line + 1, p->offset);
+		report_reason(report, "torn_tail", p->line + 1, p->offset);
 	}
 }
 
-int
+/* Applies the journal of a capture. 0, or -1: refused (r) or ERR_NOMEM. *state is the valid prefix. */
+static int
 replay(const struct capture *c, bool lock_held, struct json **state, struct ckpt_report *report,
     struct refusal *r, struct err *e)
 {
@@ -135,10 +147,10 @@ replay(const struct capture *c, bool lock_held, struct json **state, struct ckpt
 			result = err_nomem(e);
 		else
 			*state = made;
-		report_journal(report, &p, lock_held);
+		report_journal(report, &p);
 	}
 	if (result == 0)
-		report_success(report, &p);
+		report_success(report, &p, lock_held);
 	state_clear(&p.state);
 	return result;
 }
@@ -168,14 +180,12 @@ load_once(struct capture *c, int run_fd, const struct ckpt_load_options *o, stru
 	*got = capture_take(c, run_fd, o, report, &r, e);
 	if (*got == CAPTURE_OK)
 		result = replay(c, o->lock_held, state, report, &r, e);
-	if (result != 0 && r.reason != NULL && e->code == ERR_CHECKPOINT) {
-		const bool in_journal = *got == CAPTURE_OK || c->journal.fd >= 0 ||
-		    strcmp(r.reason, "missing_journal") == 0;
-
-		report_reason(report, r.reason, in_journal ? CKPT_JOURNAL : CKPT_BASE, r.line, r.offset);
-		if (*got == CAPTURE_OK)
-			err_wrap(e, "'%s' line %lld", CKPT_JOURNAL, (long long)r.line);
-	}
+	if (result != 0 && r.reason != NULL && e->code == ERR_CHECKPOINT)
+		report_reason(report, r.reason, r.line, r.offset);
+	if (report->reason[0] != '\0')
+		report_file(report, o, *got == CAPTURE_OK || c->in_journal);
+	if (result != 0 && *got == CAPTURE_OK && e->code == ERR_CHECKPOINT)
+		err_wrap(e, "'%s' line %lld", report->position_file, (long long)r.line);
 	return result;
 }
 

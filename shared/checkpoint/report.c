@@ -33,7 +33,7 @@ position(const struct ckpt_report *r)
 
 	if (r->position_file[0] == '\0')
 		return json_null();
-	p = json_set(json_object(), "file", json_cstr(r->position_file));
+	p = json_set(json_object(), "file", json_string_lossy(slice_of(r->position_file), NULL));
 	p = json_set(p, "line", number(r->position_line));
 	return json_set(p, "offset", number(r->position_offset));
 }

@@ -4,6 +4,7 @@
 
 #include "flowsup/clock.h"
 #include "flowsup/log.h"
+#include "flowsup/fs.h"
 #include "model.h"
 
 const char *
@@ -505,24 +506,6 @@ read_command_list(struct reader *r, const struct key *k, const struct json *v, v
 		*(const struct json **)to = v;
 }
 
-/* Relative, and never out of the directory it is relative to. */
-static bool
-is_inside(const char *path)
-{
-	const char *p = path;
-	size_t len;
-
-	if (path[0] == '\0' || path[0] == '/')
-		return false;
-	for (;; p += len + 1) {
-		len = strcspn(p, "/");
-		if (len == 2 && p[0] == '.' && p[1] == '.')
-			return false;
-		if (p[len] == '\0')
-			return true;
-	}
-}
-
 void
 read_paths(struct reader *r, const struct key *k, const struct json *v, void *to)
 {
@@ -540,7 +523,7 @@ read_paths(struct reader *r, const struct key *k, const struct json *v, void *to
 	}
 	while (json_next(&it, NULL, &item)) {
 		text = keep_text(r, k->name, item);
-		if (text == NULL || !is_inside(text))
+		if (text == NULL || !fs_path_is_inside(text))
 			hint(problem(r, item, "\"%s\" holds \"%.80s\"", k->name, text ? text : ""),
 			    "a path is relative to the operation's artifact directory, without \"..\"");
 		else

@@ -9,6 +9,23 @@
 
 #include "flowsup/fs.h"
 
+bool
+fs_path_is_inside(const char *path)
+{
+	const char *p = path;
+	size_t len;
+
+	if (path[0] == '\0' || path[0] == '/')
+		return false;
+	for (;; p += len + 1) {
+		len = strcspn(p, "/");
+		if (len == 2 && p[0] == '.' && p[1] == '.')
+			return false;
+		if (p[len] == '\0')
+			return true;
+	}
+}
+
 static bool
 path_of(int fd, char to[PATH_MAX])
 {

@@ -63,6 +63,9 @@ struct refused {
 };
 
 #define BAD_BASE(name, base, reason) {name, base, "", reason, -1}
+#define ENTRY_WITH(name, member, reason)                                                           \
+	BAD_LINE(name, R("2", "{'agent_id':'op-0','status':'completed','response':1," member "}", "null"), \
+	    reason)
 #define BAD_LINE(name, line, reason) {name, BASE, FIRST line, reason, 1}
 
 static const struct refused refusals[] = {
@@ -140,6 +143,8 @@ static const struct refused refusals[] = {
 	BAD_LINE("blank line", "\n", "empty"),
 	BAD_LINE("not JSON", "nonsense\n", "syntax"),
 	BAD_LINE("cut but terminated", "{'version':3,\n", "truncated"),
+	BAD_LINE("damaged in the middle", "{'version':3\001\n" R("3", OP("op-0"), "null"), "syntax"),
+	BAD_LINE("damaged, and torn behind it", "nonsense\n" "{'version':", "syntax"),
 	BAD_LINE("two values on a line", R("2", OP("op-0"), "null,"), "syntax"),
 	BAD_LINE("not an object", "[]\n", "wrong_type"),
 	BAD_LINE("record of version 2", "{'version':2,'generation':'" G "','seq':2,'kind':'op','entry':"
@@ -193,6 +198,39 @@ static const struct refused refusals[] = {
 	    "'attempts':1.0}", "null"), "wrong_type"),
 	BAD_LINE("digest is a number", R("2", "{'agent_id':'op-0','status':'completed','response':1,"
 	    "'result_digest':1}", "null"), "wrong_type"),
+	ENTRY_WITH("lossy is text", "'response_lossy':'yes'", "wrong_type"),
+	ENTRY_WITH("turns is text", "'turns':'2'", "wrong_type"),
+	ENTRY_WITH("turns below 0", "'turns':-1", "out_of_range"),
+	ENTRY_WITH("attempts below 0", "'attempts':-1", "out_of_range"),
+	ENTRY_WITH("attempts above 2^63-1", "'attempts':9223372036854775808", "out_of_range"),
+	ENTRY_WITH("attempt_path is a number", "'attempt_path':1", "wrong_type"),
+	ENTRY_WITH("attempt_path leads out", "'attempt_path':'ops/../../x'", "bad_path"),
+	ENTRY_WITH("artifacts of texts", "'artifacts':['made.txt']", "wrong_type"),
+	ENTRY_WITH("artifact without a path", "'artifacts':[{'size':1}]", "missing_member"),
+	ENTRY_WITH("artifact of a negative size", "'artifacts':[{'path':'a','size':-1}]", "out_of_range"),
+	ENTRY_WITH("artifact with a digest that is a number", "'artifacts':[{'path':'a','digest':1}]",
+	    "wrong_type"),
+	ENTRY_WITH("artifact that leads out", "'artifacts':[{'path':'../a'}]", "bad_path"),
+	ENTRY_WITH("artifact with an absolute path", "'artifacts':[{'path':'/a'}]", "bad_path"),
+	ENTRY_WITH("output_as is another word", "'output_as':'x'", "unknown_output"),
+	ENTRY_WITH("output_as is empty", "'output_as':{}", "missing_member"),
+	ENTRY_WITH("output_as without a digest", "'output_as':{'file':'ops/a.1.out','size':1}",
+	    "missing_member"),
+	ENTRY_WITH("output_as of a negative size", "'output_as':{'file':'a','size':-1,'digest':'d'}",
+	    "out_of_range"),
+	ENTRY_WITH("output_as with a file that is a number", "'output_as':{'file':1,'size':1,'digest':'d'}",
+	    "wrong_type"),
+	ENTRY_WITH("output_as that leads out", "'output_as':{'file':'../a','size':1,'digest':'d'}",
+	    "bad_path"),
+	ENTRY_WITH("output_as that leads out further on",
+	    "'output_as':{'file':'ops/../../a','size':1,'digest':'d'}", "bad_path"),
+	ENTRY_WITH("output_as without a name", "'output_as':{'file':'','size':1,'digest':'d'}", "bad_path"),
+	ENTRY_WITH("output_as with a NUL", "'output_as':{'file':'a\\u0000','size':1,'digest':'d'}",
+	    "bad_path"),
+	BAD_LINE("expected artifacts are numbers", RECORD(G, "2", "spawned", "{'node_id':'n',"
+	    "'status':'pending','response':null,'artifacts_expected':[1]}", "null"), "wrong_type"),
+	BAD_LINE("expected artifact leads out", RECORD(G, "2", "spawned", "{'node_id':'n',"
+	    "'status':'pending','response':null,'artifacts_expected':['../x']}", "null"), "bad_path"),
 	BAD_LINE("context is an array", R("2", OP("op-0"), "[]"), "wrong_type"),
 	BAD_LINE("context without patch", R("2", OP("op-0"), "{}"), "missing_member"),
 	BAD_LINE("context with more than a patch", R("2", OP("op-0"), "{'patch':[],'full':{}}"),
@@ -284,6 +322,9 @@ test_checkpoint__refusals(void **unused)
 		if (c->prefix == 1 && (r.position_line != 2 || r.position_offset < 1))
 			fail_msg("%s: line %d", c->name, (int)r.position_line);
 		assert_int_equal(r.records_applied, c->prefix < 0 ? -1 : c->prefix);
+		/* Nobody looked behind what was refused, so nothing is said of a tail. */
+		assert_int_equal(r.discarded_tail_bytes, -1);
+		assert_int_equal(r.in_progress_bytes, -1);
 		check_prefix(c, state);
 		json_unref(state);
 	}
@@ -408,6 +449,43 @@ test_checkpoint__acceptances(void **unused)
 	fixture_remove(&fx);
 }
 
+/* While a worker lives it may stand between a new base and its empty journal. */
+static void
+test_checkpoint__reset_in_progress(void **unused)
+{
+	static const char old[] = RECORD(OTHER, "1", "op", OP("op-0"), "null");
+	static const struct {
+		const char *journal;
+		bool live;
+		enum ckpt_status status;
+		int stale;
+	} cases[] = {
+		{old, true, CKPT_CLEAN, 1}, {old, false, CKPT_RECOVERED_PREFIX, 1},
+		/* With a record of its own behind it, no live writer left that. */
+		{RECORD(OTHER, "1", "op", OP("op-0"), "null") FIRST, true, CKPT_RECOVERED_PREFIX, 1},
+		{FIRST, true, CKPT_CLEAN, 0},
+	};
+	struct fixture fx;
+	size_t i;
+
+	(void)unused;
+	fixture_make(&fx);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct ckpt_load_options o = {.lock_held = cases[i].live};
+		struct ckpt_report r;
+		struct json *state = NULL;
+		struct err e = {0};
+
+		put(fx.run_fd, BASE, cases[i].journal);
+		assert_works(ckpt_load(fx.run_fd, &o, &state, &r, &e), e);
+		assert_int_equal(r.status, cases[i].status);
+		assert_string_equal(r.reason, cases[i].status == CKPT_CLEAN ? "" : "stale_records");
+		assert_int_equal(r.stale_records, cases[i].stale);
+		json_unref(state);
+	}
+	fixture_remove(&fx);
+}
+
 /* While a worker lives an unterminated last line is an append in progress. */
 static void
 test_checkpoint__append_in_progress(void **unused)
@@ -430,6 +508,106 @@ test_checkpoint__append_in_progress(void **unused)
 	fixture_remove(&fx);
 }
 
+/* ---- Depth ---- */
+
+/* `levels` arrays, one in another. */
+static const char *
+arrays(unsigned levels)
+{
+	static char text[2 * JSON_MAX_DEPTH + 3];
+
+	assert_in_range(levels, 1, JSON_MAX_DEPTH + 1);
+	memset(text, '[', levels);
+	memset(text + levels, ']', levels);
+	text[2 * levels] = '\0';
+	return text;
+}
+
+enum { AS_RESPONSE, AS_CONTEXT, AS_REPLACED_CONTEXT, AS_BASE_RESPONSE, AS_BASE_CONTEXT, AS_UNKNOWN, PLACES };
+
+/* The text with the value in place of its @, if it has one. */
+static char *
+with_value(const char *text, const char *value)
+{
+	const char *at = strchr(text, '@');
+	struct buf b = {0};
+
+	buf_puts(&b, text);
+	if (at != NULL) {
+		b.len = (size_t)(at - text);
+		buf_puts(&b, value);
+		buf_puts(&b, at + 1);
+	}
+	return buf_steal(&b);
+}
+
+static void
+put_nested(int run_fd, unsigned place, unsigned levels)
+{
+	static const char *const bases[PLACES] = {BASE, BASE_WITH("3", PLAN,
+		    "{'b':{'c':{'d':{'e':{'f':{}}}}}}", "{}", "[]"), BASE,
+		BASE_WITH("3", PLAN, "{}", "{'op-0':{'agent_id':'op-0','status':'completed','response':@}}",
+		    "[]"),
+		BASE_WITH("3", PLAN, "{'a':@}", "{}", "[]"),
+		V2_WITH("'version':2,", V2_PLAN, "[]", ",'extra':@")};
+	static const char *const lines[PLACES] = {
+		R("1", "{'agent_id':'op-0','status':'completed','response':@}", "null"),
+		R("1", OP("op-0"), PATCH("{'op':'add','path':'/b/c/d/e/f/g','value':@}")),
+		R("1", OP("op-0"), PATCH("{'op':'replace','path':'','value':{'a':@}}")), "", "", ""};
+	char *base = with_value(bases[place], arrays(levels)), *line = with_value(lines[place], arrays(levels));
+
+	put(run_fd, base, line);
+	free(base);
+	free(line);
+}
+
+static bool
+can_be_written(const struct fixture *fx, struct json *state, int format)
+{
+	struct err e = {0};
+	int result;
+
+	state = ckpt_migrate(state, format, &e);
+	assert_non_null(state);
+	fixture_again((struct fixture *)(uintptr_t)fx);
+	result = ckpt_write_new(NULL, fx->run_fd, CKPT_BASE, 3, state, &e);
+	json_unref(state);
+	return result == 0;
+}
+
+/* Reader and writer have one limit, wherever a value stands; and it is where the format has it. */
+static void
+test_checkpoint__what_is_read_can_be_written(void **unused)
+{
+	static const unsigned most[PLACES] = {JSON_MAX_DEPTH - 3, JSON_MAX_DEPTH - 7,
+		JSON_MAX_DEPTH - 5 /* a line's own */, JSON_MAX_DEPTH - 3, JSON_MAX_DEPTH - 2, JSON_MAX_DEPTH - 3};
+	struct fixture fx;
+	unsigned place, levels;
+
+	(void)unused;
+	fixture_make(&fx);
+	for (place = 0; place < PLACES; place++)
+		for (levels = most[place] - 3; levels <= JSON_MAX_DEPTH - 1; levels++) {
+			struct json *state = NULL;
+			struct ckpt_report r;
+			struct err e = {0};
+			bool read;
+
+			fixture_again(&fx);
+			put_nested(fx.run_fd, place, levels);
+			read = ckpt_load(fx.run_fd, NULL, &state, &r, &e) == 0;
+			if (read != (levels <= most[place]) ||
+			    (!read && strcmp(r.reason, json_fault_name(JSON_FAULT_DEPTH)) != 0))
+				fail_msg("place %u, %u levels: read %d, '%s' %s", place, levels, read,
+				    r.reason, e.msg);
+			if (!read)
+				json_unref(state);
+			else if (!can_be_written(&fx, state, r.format))
+				fail_msg("place %u, %u levels: read, and cannot be written", place, levels);
+		}
+	fixture_remove(&fx);
+}
+
 /* ---- What stands at the names ---- */
 
 static void
@@ -442,6 +620,8 @@ plant(int run_fd, const char *name, const char *kind)
 		assert_int_equal(mkfifoat(run_fd, name, 0600), 0);
 	else if (strcmp(kind, "directory") == 0)
 		assert_int_equal(mkdirat(run_fd, name, 0700), 0);
+	else if (strcmp(kind, "socket") == 0)
+		assert_int_equal(mknodat(run_fd, name, S_IFSOCK | 0600, 0), 0);
 	else if (strcmp(kind, "link") == 0)
 		assert_int_equal(linkat(run_fd, "aside", run_fd, name, 0), 0);
 	else {
@@ -456,7 +636,7 @@ test_checkpoint__planted_objects_are_refused(void **unused)
 	static const char *const names[] = {CKPT_BASE, CKPT_JOURNAL};
 	static const char *const cases[][2] = {
 		{"symlink", "not_regular"}, {"fifo", "not_regular"}, {"directory", "not_regular"},
-		{"link", "many_links"}, {"writable", "wrong_mode"},
+		{"socket", "not_regular"}, {"link", "many_links"}, {"writable", "wrong_mode"},
 	};
 	struct fixture fx;
 	size_t i, n;
@@ -474,8 +654,43 @@ test_checkpoint__planted_objects_are_refused(void **unused)
 			plant(fx.run_fd, names[n], cases[i][0]);
 			assert_fails(ckpt_load(fx.run_fd, NULL, &state, &r, &e), ERR_CHECKPOINT, e);
 			assert_string_equal(r.reason, cases[i][1]);
+			assert_string_equal(r.position_file, names[n]);
 			assert_null(state);
 		}
+	fixture_remove(&fx);
+}
+
+/* A pair under another name is reported by that name. */
+static void
+test_checkpoint__report_names_the_file_that_was_read(void **unused)
+{
+	static const struct {
+		const char *base, *journal, *file;
+	} cases[] = {
+		{BASE "x", FIRST, "copy"}, {BASE, NULL, "copy.journal"}, {BASE, "x\n", "copy.journal"},
+		{BASE, FIRST "x", "copy.journal"},
+	};
+	const struct ckpt_load_options named = {.base_name = "copy"};
+	struct fixture fx;
+	size_t i;
+
+	(void)unused;
+	fixture_make(&fx);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ckpt_report r;
+		struct json *state = NULL;
+		struct err e = {0};
+
+		fixture_again(&fx);
+		put(fx.run_fd, cases[i].base, cases[i].journal);
+		assert_int_equal(renameat(fx.run_fd, CKPT_BASE, fx.run_fd, "copy"), 0);
+		if (cases[i].journal != NULL)
+			assert_int_equal(renameat(fx.run_fd, CKPT_JOURNAL, fx.run_fd, "copy.journal"), 0);
+		(void)ckpt_load(fx.run_fd, &named, &state, &r, &e);
+		assert_string_equal(r.position_file, cases[i].file);
+		assert_null(strstr(e.msg, CKPT_BASE));
+		json_unref(state);
+	}
 	fixture_remove(&fx);
 }
 
@@ -739,6 +954,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_checkpoint__refusals),
 	cmocka_unit_test(test_checkpoint__acceptances),
 	cmocka_unit_test(test_checkpoint__append_in_progress),
+	cmocka_unit_test(test_checkpoint__reset_in_progress),
+	cmocka_unit_test(test_checkpoint__what_is_read_can_be_written),
+	cmocka_unit_test(test_checkpoint__report_names_the_file_that_was_read),
 	cmocka_unit_test(test_checkpoint__planted_objects_are_refused),
 	cmocka_unit_test(test_checkpoint__nothing_there),
 	cmocka_unit_test(test_checkpoint__size_limit),

@@ -679,6 +679,50 @@ test_seams__new_pairs_and_compaction(void **unused)
 
 /* ---- None is left out ---- */
 
+/* ---- Readers of a live run ---- */
+
+/* Whoever looks while the lock is held finds nothing to recover, at whatever moment. */
+static void
+look_as_reader(void *arg, const struct fault_call *call)
+{
+	const struct world *s = arg;
+	const struct ckpt_load_options live = {.lock_held = true};
+	struct ckpt_report report;
+	struct json *state = NULL;
+	struct err e = {0};
+
+	if (ckpt_load(s->fx.run_fd, &live, &state, &report, &e) != 0 || report.status != CKPT_CLEAN ||
+	    !json_equal(state, workload_models()[WORKLOAD_STEPS]))
+		fail_msg("at %s: %s, %s %s", call->what, ckpt_status_name(report.status), report.reason, e.msg);
+	json_unref(state);
+	done.cases++;
+}
+
+static void
+test_seams__compaction_under_a_reader(void **unused)
+{
+	static const enum fault_kind when[] = {FAULT_HOOK_BEFORE, FAULT_HOOK_AFTER};
+	struct world s;
+	const struct task t = {&s, true};
+	struct err e = {0};
+	unsigned i;
+
+	(void)unused;
+	fixture_make(&s.fx);
+	s.fs = fault_fs_new();
+	s.out = outcome_shared();
+	for (i = 0; i < 2; i++) {
+		task_ready(&t);
+		fault_fs_add(s.fs, (struct fault){.kind = when[i], .persistent = true,
+		    .hook = look_as_reader, .arg = &s});
+		assert_works(run_task(&t, &e), e);
+		assert_true(fault_fs_calls(s.fs, "ckpt.journal.install") > 0);
+	}
+	fault_fs_free(s.fs);
+	workload_free();
+	fixture_remove(&s.fx);
+}
+
 static void
 test_seams__all_that_exist_were_exercised(void **unused)
 {
@@ -700,6 +744,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_seams__writer_of_version_2),
 	cmocka_unit_test(test_seams__loader),
 	cmocka_unit_test(test_seams__new_pairs_and_compaction),
+	cmocka_unit_test(test_seams__compaction_under_a_reader),
 	cmocka_unit_test(test_seams__all_that_exist_were_exercised),
 };
 
