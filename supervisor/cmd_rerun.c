@@ -129,7 +129,7 @@ start_again(struct cli *c, struct rerun *r, struct err *e)
 {
 	struct flow_overrides o = {.name = NULL};
 	const struct start_source from = {.document = r->launch.document, .options = r->launch.options,
-	    .rerun_of = r->t.session.run_id};
+	    .rerun_of = r->t.session.run_id, .digest = r->launch.document_digest};
 	const char *named = getenv("FLOWSUP_HOME");
 
 	/* From here on the directory is another one: what was named from the old one gets its absolute path. */

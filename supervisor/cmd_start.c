@@ -204,6 +204,7 @@ create_directory(const struct cli *c, const struct home *h, const struct flow *f
 	    .argv = c->argv,
 	    .cwd = m->cwd,
 	    .document = m->document,
+	    .document_digest = f->digest != NULL ? f->digest : m->from->digest,
 	    .umask = c->umask,
 	    .flow = f->document,
 	};

@@ -4,10 +4,12 @@
  * in another way run as it says. Compared are operations by their ids, as they stand in a plan.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "flowsup/fs.h"
 #include "flowsup/log.h"
 #include "resuming.h"
 
@@ -237,6 +239,7 @@ apply(const struct comparing *c, struct err *e)
 	int rc = 0;
 
 	state = json_set(state, "plan", plan);
+	r->redefined = json_length(r->again) > 0;
 	if (state == NULL || r->again == NULL)
 		rc = err_nomem(e);
 	else if (json_length(r->again) > 0 && r->state == NULL)
@@ -273,7 +276,24 @@ compare(struct resuming *r, const struct flow *then, const struct flow *now, str
 	return rc;
 }
 
-/* 1: there is none to compare with. */
+/* The file has the bytes that the flow was made of: nothing can have changed, and it need not be read as a
+ * document. */
+static bool
+is_the_same(const struct resuming *r)
+{
+	int fd = r->launch.document_digest == NULL ? -1
+	    : open(r->launch.document, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	char now[CKPT_DIGEST_TEXT];
+	uint64_t size;
+	struct stat st;
+	bool same = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= (off_t)JSON_MAX_DOCUMENT &&
+	    ckpt_digest_file(fd, now, &size, NULL) == 0 && strcmp(now, r->launch.document_digest) == 0;
+
+	fd_close(&fd);
+	return same;
+}
+
+/* 1: there is none to compare with, or it is the same. */
 static int
 read_now(struct resuming *r, struct flow **now, struct err *e)
 {
@@ -286,7 +306,7 @@ read_now(struct resuming *r, struct flow **now, struct err *e)
 	if (path == NULL && asked)
 		return err_set(e, ERR_REFUSED, "%s was not started from a document, so none can have "
 		    "changed: --rerun-changed does not apply", r->label);
-	if (path == NULL || (!asked && stat(path, &st) != 0))
+	if (path == NULL || (!asked && (stat(path, &st) != 0 || is_the_same(r))))
 		return 1;
 	/* Nothing that could block is opened for a comparison. */
 	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) {

@@ -317,6 +317,7 @@ create_directory(const struct resuming *r, struct making *m, struct err *e)
 	    .withheld = m->withheld,
 	    .resumed_from = r->is_run && !r->fork ? r->t->session.run_id : NULL,
 	    .document = r->has_launch ? r->launch.document : NULL,
+	    .document_digest = r->has_launch && !r->redefined ? r->launch.document_digest : NULL,
 	    .options = m->options,
 	    .flow = m->document,
 	    .carry = m->carry,

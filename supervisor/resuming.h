@@ -40,7 +40,8 @@ struct resuming {
 	/* resume_changed.c: [{"op","setting","change"}], op or setting null; why the document cannot be
 	 * read, or NULL; and what runs again by request (resume_input) */
 	struct json *changes, *unreadable, *again;
-	bool redefined_badly; /* by the document as it is now: flow_error says why */
+	bool redefined;	      /* what is recorded says what the document says now, in part */
+	bool redefined_badly; /* so: flow_error says why */
 	bool fork;	      /* the new run is no successor: nothing of the old one is ended or taken */
 	bool by_policy;	      /* the supervisor asks, nobody else */
 	struct ckpt_report report; /* of the file as it is; state is migrated already */

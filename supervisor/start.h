@@ -31,10 +31,11 @@ int start_change(struct cli *c, const char *file, struct flow_overrides *o, stru
 /* Where a flow comes from. */
 struct start_source {
 	const char *document; /* path that it was read from, or NULL; a relative one counts from here */
-	/* Of rerun, or NULL: the options of launch that hold where the command line gives none, and the
-	 * run whose document it is. */
+	/* Of rerun, or NULL: the options of launch that hold where the command line gives none, the
+	 * run whose document it is, and what was recorded of the file. */
 	const struct json *options;
 	const char *rerun_of;
+	const char *digest;
 };
 /* Looks at the environment, creates the run and hands it over, as the options of start say: everything
  * from a flow on. Returns an exit status, or -1. */

@@ -127,6 +127,7 @@ struct flow {
 	bool unplanned; /* only the planner is known yet: its answer makes the others */
 	int64_t watchdog_ns;
 	const struct json *document; /* normalised; what flow.json holds; NULL once dropped */
+	const char *digest; /* CKPT_DIGEST of the bytes of the file that it was read from, or NULL */
 };
 
 #define FLOW_NO_OP UINT32_MAX

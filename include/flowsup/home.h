@@ -83,6 +83,7 @@ struct launch {
 				   * FLOWSUP_HOME */
 	const char *resumed_from; /* run id or NULL */
 	const char *document; /* absolute path that the flow was read from; or NULL */
+	const char *document_digest; /* of its bytes, where the flow is what they say; or NULL */
 	const struct json *options; /* object: durability, checkpoint_format, compact_records,
 				     * compact_bytes, storage_timeout_ns, foreground, watch...; or NULL */
 	const struct json *flow;    /* normalised document */
@@ -118,6 +119,7 @@ struct launch_read {
 	struct json *object;
 	const char *session_id, *invocation_id, *kind, *name, *cwd, *resumed_from;
 	const char *document; /* where the flow was read from, or NULL */
+	const char *document_digest; /* as it was then; NULL: not known, or what is recorded differs from it */
 	mode_t umask;
 	struct proc_rlimit rlimits[PROC_MAX_RLIMITS];
 	unsigned nrlimits;

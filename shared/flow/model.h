@@ -36,6 +36,7 @@ struct flow_owned {
 	uint32_t *order, *successors;
 	uint32_t *by_id; /* operations in order of their ids */
 	struct json *document;
+	char *digest; /* f.digest */
 	const struct flow_how *const *role_hows; /* by role, then without one: what an operation that
 						  * says nothing else is given */
 	struct growth *growth; /* grow.c; NULL: it does not grow */
@@ -323,6 +324,14 @@ static inline struct flow_owned *
 owned(const struct flow *f)
 {
 	return (struct flow_owned *)(uintptr_t)f;
+}
+
+/* Consumes digest, which may be NULL: then it is not known. */
+static inline void
+set_digest(struct flow_owned *own, char *digest)
+{
+	own->digest = digest;
+	own->f.digest = digest;
 }
 
 #endif

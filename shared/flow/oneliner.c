@@ -163,12 +163,16 @@ flow_override(struct flow *f, const struct flow_overrides *o, struct flow **out,
 	struct flow_diagnostics d = {0};
 	enum origin origin = own->origin == ORIGIN_PERSON ? ORIGIN_STARTED : own->origin;
 	struct json *doc = override_document(json_ref(f->document), o);
+	char *digest = own->digest;
 	int r;
 
+	own->digest = NULL;
 	flow_free(f);
-	if (doc == NULL)
-		return err_nomem(e);
-	r = model_read(doc, origin, o->file, &d, out, e);
+	r = doc == NULL ? err_nomem(e) : model_read(doc, origin, o->file, &d, out, e);
+	if (r == 0)
+		set_digest(owned(*out), digest);
+	else
+		free(digest);
 	flow_diagnostics_clear(&d);
 	return r;
 }

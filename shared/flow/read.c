@@ -182,6 +182,7 @@ flow_free(struct flow *f)
 	free(own->order);
 	free(own->successors);
 	free(own->by_id);
+	free(own->digest);
 	arena_clear(&own->arena);
 	free(own);
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "flowsup/checkpoint.h"
 #include "flowsup/log.h"
 
 #include "document.h"
@@ -196,11 +197,16 @@ int
 flow_read_file(const char *path, struct flow **out, struct flow_diagnostics *d, struct err *e)
 {
 	struct flow_source source;
+	char digest[CKPT_DIGEST_TEXT];
 	struct buf text = {0};
 	int r = read_source(path, &source, &text, e);
 
 	if (r == 0)
 		r = flow_read(&source, out, d, e);
+	if (r == 0) {
+		ckpt_digest_bytes(buf_view(&text), digest);
+		set_digest(owned(*out), strdup(digest));
+	}
 	buf_clear(&text);
 	return r;
 }

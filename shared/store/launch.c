@@ -131,6 +131,8 @@ launch_json(const struct launch *l, struct json **out, struct err *e)
 	/* A path that is not UTF-8 cannot be kept exactly; nothing is compared with its document. */
 	if (document != NULL)
 		o = json_set(o, "document", document);
+	if (document != NULL && l->document_digest != NULL)
+		o = json_set(o, "document_digest", json_cstr(l->document_digest));
 	if (json_length(l->withheld) > 0)
 		o = json_set(o, "withheld", json_ref(l->withheld));
 	o = json_set(o, "options", l->options != NULL ? json_ref(l->options) : json_object());
@@ -190,6 +192,7 @@ read_texts(struct launch_read *l)
 	    {"cwd", &l->cwd, true},
 	    {"resumed_from", &l->resumed_from, false},
 	    {"document", &l->document, false},
+	    {"document_digest", &l->document_digest, false},
 	};
 	size_t i;
 

@@ -27,11 +27,42 @@ cat >same.yaml <<-'END'
 END
 start_failing same.yaml
 equal "the run fails" failed "$(run_status "$run")"
+echo '# other bytes, so it is read again' >>same.yaml
 out=$(dry --json)
 matches "nothing has changed" '"document_changes":\[\]' "$out"
 matches "in the document whose path is known" "\"document\":\"$PWD/same.yaml\"" "$out"
 dry >/dev/null
 equal "and nothing is said" 0 "$(grep -c 'has changed' "$T/err")"
+
+# ---- A file with the bytes that were read then is not read as a document ----
+launch() { echo "$FLOWSUP_HOME/runs/$1/launch.json"; }
+digest() { grep -o '"document_digest":"[^"]*"' "$(launch "$1")"; }
+bytes() { echo "\"document_digest\":\"blake2b:$(b2sum "$1" | cut -d ' ' -f 1)\""; }
+cat >bytes.json <<-'END'
+	{"name": "bytes", "plan": [{"id": "bad", "run": "[ -e good ]"}, {"id": "beside", "run": "true"}]}
+END
+cp bytes.json first.json
+start_failing bytes.json
+equal "the digest of its bytes is recorded" "$(bytes bytes.json)" "$(digest "$run")"
+sed -i 's/"true"/"echo more"/' bytes.json
+dry >/dev/null
+matches "other bytes are compared" "has changed since: other definitions.*: beside" "$(cat "$T/err")"
+cp "$(launch "$run")" launch.json
+sed -i "s/\"document_digest\":\"[^\"]*\"/$(bytes bytes.json)/" "$(launch "$run")"
+dry >/dev/null
+equal "those of the digest are not" 0 "$(grep -c 'has changed' "$T/err")"
+cp launch.json "$(launch "$run")"
+first=$run
+run=$("$FLOWSUP" resume "$first" --retry-failed --wait 2>"$T/err")
+equal "what goes on has the digest too" "$(bytes first.json)" "$(digest "$run")"
+new=$("$FLOWSUP" rerun "$first" --wait 2>"$T/err")
+equal "and what is run once more by the record" "$(bytes first.json)" "$(digest "$new")"
+run=$("$FLOWSUP" resume "$run" --rerun-changed --retry-failed --wait 2>"$T/err")
+equal "what runs in part as the file says now has none" "" "$(digest "$run")"
+cp first.json bytes.json
+dry >/dev/null
+matches "so that the file as it was then is a change" "has changed since: other definitions.*: beside" \
+	"$(cat "$T/err")"
 
 # ---- A difference is told and does not matter ----
 cat >f.json <<-END
