@@ -113,7 +113,8 @@ struct proc_failure {
 /*
  * Starts a process at vfork speed: clone(CLONE_VM|CLONE_VFORK|CLONE_PIDFD); between it and exec
  * only async-signal-safe calls. In the child all signals have their default action and none is
- * blocked (real-time signals that the caller itself ignores after its first start may stay so). Any thread may call it; die_with follows that thread. Returns 0 once the program was executed, or
+ * blocked (signals that the caller itself ignores only after its first start may stay so). Any thread
+ * may call it; die_with follows that thread. Returns 0 once the program was executed, or
  * -1 with the exact step that failed in *failure (may be NULL) and e = ERR_ENVIRONMENT (no such
  * program or directory, not executable), ERR_IO or ERR_NOMEM; the child is then already reaped.
  */

@@ -22,8 +22,10 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "proc_private.h"
 
@@ -57,7 +59,8 @@ enum {
 	CHILD_STAT_LINE = 1024,
 	START_FIELD = 22,
 	IGNORED_FIELD = 33, /* of the signals 1 to 31 */
-	FIRST_REAL_TIME = 32,
+	/* How far the kernel's reading of a clock and ours may differ by rounding, and more. */
+	CLOCK_SLACK_NS = 1000,
 	/* What the kernel's rt_ calls want: a bit for each signal. */
 	KERNEL_SIGSET = _NSIG / 8,
 	/* At least as large as the kernel's struct sigaction; all zero is SIG_DFL everywhere. */
@@ -104,7 +107,10 @@ struct start {
 	struct rlimit64 rlimits[PROC_MAX_RLIMITS];
 	int resources[PROC_MAX_RLIMITS];
 	bool handlers_cleared; /* by the kernel, when it made the child; ignored signals stay so */
-	uint64_t ignored;      /* bit n - 1: signal n; real-time ones before the start */
+	uint64_t ignored;      /* bit n - 1: signal n; what is known of them before the start */
+	int64_t tick_ns;       /* of the clock of start times; 0: its length is not known */
+	int64_t before_ns;     /* that clock just before the start */
+	bool reckon;	       /* the start time may come from that clock, and `ignored` is whole */
 	/* written by the child */
 	volatile enum step failed;
 	volatile int sys;
@@ -200,6 +206,36 @@ child_stat_field(const char *line, long len, int wanted)
 	return value;
 }
 
+CHILD_CODE static int64_t
+boot_clock(void)
+{
+	struct timespec t;
+
+	if (syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &t) != 0)
+		return -1;
+	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+/*
+ * The kernel notes the time at which it makes a process and shows it in ticks, rounded down. Where the
+ * clock was within one tick before and after, that is the tick, and the file is not needed: it costs
+ * more than everything else the child does before it executes its program.
+ */
+CHILD_CODE static bool
+child_reckon(struct start *s)
+{
+	int64_t after, tick;
+
+	if (!s->reckon)
+		return false;
+	after = boot_clock();
+	tick = (s->before_ns - CLOCK_SLACK_NS) / s->tick_ns;
+	if (after < s->before_ns || (after + CLOCK_SLACK_NS) / s->tick_ns != tick)
+		return false;
+	s->start_ticks = tick;
+	return true;
+}
+
 CHILD_CODE static void
 child_identify(struct start *s)
 {
@@ -208,6 +244,8 @@ child_identify(struct start *s)
 	long fd, len;
 
 	s->pid = syscall(SYS_getpid);
+	if (child_reckon(s))
+		return;
 	fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0);
 	child_check(s, STEP_IDENTIFY, fd);
 	len = syscall(SYS_read, fd, line, sizeof(line));
@@ -519,11 +557,13 @@ clone3_child(struct clone_args *args, struct start *s)
 #endif
 }
 
-/* Real-time signals that were ignored when this program was executed: it ignores none itself, and
- * proc(5) tells only of the others. Looked at once. The first two or three are the C library's own:
- * it answers nothing about them, so they count as ignored. */
+/* Nobody can ignore it: its bit says that the others were looked at. */
+#define LOOKED_AT (UINT64_C(1) << (SIGKILL - 1))
+
+/* Signals that are ignored, looked at once: at the first start. Of the two or three that are the C
+ * library's own it answers nothing, so they count as ignored. */
 static uint64_t
-ignored_real_time(void)
+ignored_at_first(void)
 {
 	static _Atomic uint64_t known;
 	uint64_t mask = atomic_load(&known);
@@ -531,12 +571,48 @@ ignored_real_time(void)
 	int sig;
 
 	if (mask != 0)
-		return mask & ~UINT64_C(1);
-	for (sig = FIRST_REAL_TIME; sig < _NSIG; sig++)
+		return mask & ~LOOKED_AT;
+	for (sig = 1; sig < _NSIG; sig++)
 		if (sigaction(sig, NULL, &have) != 0 || have.sa_handler == SIG_IGN)
 			mask |= UINT64_C(1) << (sig - 1);
-	atomic_store(&known, mask | 1); /* bit 0 says that it was looked at */
+	mask &= ~LOOKED_AT;
+	atomic_store(&known, mask | LOOKED_AT);
 	return mask;
+}
+
+/* ---- The clock of start times ---- */
+
+/* Whether the clock tells the start times that /proc shows is not taken for granted (a time namespace,
+ * another system that stands in for Linux): the first process that is made within a tick shows it. */
+enum trust { TRUST_UNKNOWN, TRUST_PROVED, TRUST_NONE };
+static _Atomic(enum trust) clock_trust;
+
+static void
+look_at_clock(struct start *s)
+{
+	const long per_second = sysconf(_SC_CLK_TCK);
+	const enum trust trust = atomic_load(&clock_trust);
+
+	if (trust == TRUST_NONE || per_second <= 0 || NS_PER_S % per_second != 0)
+		return;
+	s->tick_ns = NS_PER_S / per_second;
+	s->before_ns = boot_clock();
+	s->reckon = trust == TRUST_PROVED && s->before_ns > CLOCK_SLACK_NS && s->handlers_cleared;
+}
+
+static void
+judge_clock(const struct start *s)
+{
+	int64_t after;
+
+	if (s->tick_ns == 0 || atomic_load(&clock_trust) != TRUST_UNKNOWN)
+		return;
+	after = boot_clock();
+	if (s->before_ns < 0 || after < s->before_ns ||
+	    s->start_ticks < s->before_ns / s->tick_ns || s->start_ticks > after / s->tick_ns)
+		atomic_store(&clock_trust, TRUST_NONE);
+	else if (s->before_ns / s->tick_ns == after / s->tick_ns)
+		atomic_store(&clock_trust, TRUST_PROVED);
 }
 
 /* False where the kernel (before 5.5) or a filter of system calls refuses it. */
@@ -556,11 +632,13 @@ try_clone3(struct start *s, char *stack, size_t size, int *pidfd, int *pid)
 	if (atomic_load(&refused))
 		return false;
 	s->handlers_cleared = true;
-	s->ignored = ignored_real_time();
+	s->ignored = ignored_at_first();
+	look_at_clock(s);
 	result = clone3_child(&args, s);
 	if (result == -ENOSYS || result == -EINVAL || result == -EPERM) {
 		atomic_store(&refused, true);
 		s->handlers_cleared = false;
+		s->reckon = false;
 		return false;
 	}
 	if (result < 0)
@@ -669,6 +747,7 @@ run_clone(struct start *s, struct proc_child *out, struct proc_failure *failure,
 		fail_at(failure, s->failed, s->sys);
 		return report(s, e);
 	}
+	judge_clock(s);
 	*out = (struct proc_child){{(pid_t)pid, (uint64_t)s->start_ticks}, pidfd};
 	return 0;
 }

@@ -27,6 +27,16 @@ equal "no file is made after the first wait" 0 \
 named=$(grep -n 'renameat2(' "$T/client" | head -n 1 | cut -d: -f1)
 equal "files and directory are synced before the run has its name" 5 "$(head -n "$named" "$T/client" | grep -cE 'fsync\(')"
 
+# ---- An operation ----
+
+# When a process was made is read from a file only where the clock does not tell: at the turn of a tick.
+for i in $(seq 60); do printf 'true\n'; done | strace -f -e trace=openat,execve -o "$T/ops" "$FLOWSUP" start \
+	--foreground --each 'exec true' -j 1 >/dev/null 2>&1
+read_of() { grep -c '"/proc/self/stat"' "$1"; }
+note "60 operations: /proc/self/stat is read $(read_of "$T/ops") times"
+equal "all of them ran" 60 "$(grep -cE 'execve\("(/usr)?/bin/true"' "$T/ops")"
+check "and not each had a file read for its start time" [ "$(read_of "$T/ops")" -lt 60 ]
+
 # ---- Libraries ----
 
 # To load one takes a process longer than many a run.

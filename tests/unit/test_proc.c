@@ -279,9 +279,7 @@ test_proc__signals_are_as_new(void **state)
 	size_t i;
 
 	(void)state;
-	signal(SIGPIPE, SIG_IGN);
 	signal(SIGUSR1, on_signal);
-	ignore_by_the_kernel(32);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	spawn.path = "cat";
@@ -293,7 +291,6 @@ test_proc__signals_are_as_new(void **state)
 	sigprocmask(SIG_SETMASK, &before, &after);
 	assert_int_equal(sigismember(&after, SIGTERM), 1);
 	assert_true(signal(SIGUSR1, SIG_DFL) == on_signal);
-	assert_true(signal(SIGPIPE, SIG_DFL) == SIG_IGN);
 }
 
 /* As a kernel before 5.3, or a filter around a container, answers. */
@@ -372,6 +369,29 @@ test_proc__sessions_and_groups(void **state)
 		assert_true(st.start_ticks == child.id.start_ticks);
 		assert_works(proc_signal(child.pidfd, SIGKILL, &e), e);
 		assert_true(finish(&child).signaled);
+	}
+}
+
+/* Whether it was read or reckoned; a few of so many are made at the turn of a tick. */
+static void
+test_proc__start_time_is_what_proc_shows(void **state)
+{
+	char *argv[] = {(char[]){"true"}, NULL};
+	struct proc_spawn spawn = PROC_SPAWN_INIT;
+	struct proc_child child;
+	struct proc_stat st;
+	struct err e = {0};
+	unsigned n;
+
+	(void)state;
+	spawn.path = "true";
+	spawn.argv = argv;
+	spawn.envp = no_environment;
+	for (n = 0; n < 500; n++) {
+		child = start(&spawn);
+		assert_works(proc_stat_read(child.id.pid, &st, &e), e); /* not reaped yet */
+		assert_true(st.start_ticks == child.id.start_ticks);
+		assert_false(finish(&child).signaled);
 	}
 }
 
@@ -887,6 +907,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_proc__signals_are_as_new),
     TEST(test_proc__without_clone3),
     TEST(test_proc__sessions_and_groups),
+    TEST(test_proc__start_time_is_what_proc_shows),
     TEST(test_proc__umask_priority_and_limits),
     TEST(test_proc__directories),
     TEST(test_proc__relative_search_paths_count_from_the_directory),
@@ -915,8 +936,10 @@ main(int argc, char **argv)
 		for (;;)
 			pause();
 	}
-	/* As one that was ignored by whoever executed this program. */
+	/* As those that were ignored by whoever executed this program. */
+	signal(SIGPIPE, SIG_IGN);
 	signal(SIGRTMAX, SIG_IGN);
+	ignore_by_the_kernel(32);
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("proc", tests, NULL, NULL);
 }
