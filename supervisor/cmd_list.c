@@ -351,7 +351,7 @@ check_one(const struct home *h, struct json *run, int *status)
 	struct json *state = NULL;
 	struct err e = {0};
 	int fd = rundir_open(h, render_member(run, "id"), &e);
-	bool started = render_number(run, "started_at", 0) > 0, none = false;
+	bool started, none = false;
 	const char *word;
 
 	if (fd < 0) {
@@ -359,6 +359,7 @@ check_one(const struct home *h, struct json *run, int *status)
 		worsen(status, err_exit_status(ERR_IO));
 		return json_set(run, "checkpoint", json_cstr("no directory"));
 	}
+	started = seek_has_started(fd, render_number(run, "started_at", 0));
 	run = check_files(fd, started, run, status);
 	if (run_lock_held(fd, &o.lock_held, &e) != 0)
 		o.lock_held = false;

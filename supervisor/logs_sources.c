@@ -99,7 +99,7 @@ read_starts(struct logs *l, const struct session *s, struct attempts *a, struct 
 
 	if (fd < 0)
 		return -1;
-	r = seek_attempts(fd, s->started_at > 0, a, e);
+	r = seek_attempts(fd, seek_has_started(fd, s->started_at), a, e);
 	fd_close(&fd);
 	return r == 0 ? 0 : seek_damaged(s, e);
 }

@@ -88,7 +88,8 @@ static int
 read_attempts(struct resuming *r, struct err *e)
 {
 	r->has_attempts = r->is_run || faccessat(r->run_fd, RUN_ATTEMPTS, F_OK, 0) == 0;
-	return seek_attempts(r->run_fd, r->is_run && r->t->session.started_at > 0, &r->attempts, e);
+	return seek_attempts(r->run_fd, r->is_run && seek_has_started(r->run_fd, r->t->session.started_at),
+	    &r->attempts, e);
 }
 
 /* An older form becomes the newest one in memory only; the file stays as it is. */

@@ -176,6 +176,14 @@ try_flow(int run_fd, bool started, struct err *e)
 	return 0;
 }
 
+bool
+seek_has_started(int run_fd, double started_at)
+{
+	struct stat st;
+
+	return started_at > 0 || fstatat(run_fd, CKPT_BASE, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int
 seek_attempts(int run_fd, bool started, struct attempts *out, struct err *e)
 {

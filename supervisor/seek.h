@@ -40,6 +40,12 @@ int seek_damaged(const struct session *s, struct err *e);
 
 /* The run's document. */
 int seek_flow(int run_fd, struct flow **out, struct err *e);
+/*
+ * Whether a worker of the run began: its row says so, or there is a base, which a worker publishes behind
+ * its line in attempts.log and before it starts anything. The row alone does not tell: it is written beside
+ * that, and a worker that is killed at once may be dead before it is.
+ */
+bool seek_has_started(int run_fd, double started_at);
 /* attempts_read() of a run that has `started`: it then holds at least the line of its worker, and
  * without it nobody can tell what was done. ERR_IO. */
 int seek_attempts(int run_fd, bool started, struct attempts *out, struct err *e);

@@ -134,7 +134,7 @@ read_more(struct run_files *f, const struct session *s, struct err *e)
 {
 	struct err why = {0};
 
-	if (seek_problems(f->fd, s->started_at > 0, &f->problems, e) != 0)
+	if (seek_problems(f->fd, seek_has_started(f->fd, s->started_at), &f->problems, e) != 0)
 		return -1;
 	if (read_state(f, s, &f->state_error) != 0 && add_unread(f, CKPT_BASE, &f->state_error, e) != 0)
 		return -1;
@@ -312,7 +312,7 @@ static const char *
 missing_of(const struct view *v, const struct session *s, int run_fd)
 {
 	if (run_fd >= 0)
-		return seek_missing(run_fd, s->started_at > 0);
+		return seek_missing(run_fd, seek_has_started(run_fd, s->started_at));
 	return view_has_directory(v, s) ? NULL : "directory";
 }
 

@@ -97,9 +97,8 @@ start_long
 kill -KILL "$worker"
 wait_until status_is "$id" crashed
 cp -a "$FLOWSUP_HOME/runs/$id" "$T/whole"
-for what in "missing flow.json" "damaged flow.json" "missing launch.json" "damaged launch.json" \
-	"missing environ" "damaged environ" "missing worker.lock" "missing attempts.log" "damaged attempts.log" \
-	"missing checkpoint.json" "damaged checkpoint.json"; do
+check_damage() { # what, of which run
+	what=$1
 	file=${what#* }
 	damage "${what% *}" "$file" "$id"
 	results=
@@ -113,14 +112,28 @@ for what in "missing flow.json" "damaged flow.json" "missing launch.json" "damag
 	*" checkpoint.json") expected=" 74:named 4:named 4:named 4:named" ;;
 	*) expected=" 74:named 74:named 74:named 74:named" ;;
 	esac
-	equal "$what: show, list --check, resume name run and file" "$expected" "$results"
-	equal "$what: show offers no resume" "" "$("$FLOWSUP" show "$id" 2>/dev/null | grep ^next)"
+	equal "$what$2: show, list --check, resume name run and file" "$expected" "$results"
+	equal "$what$2: show offers no resume" "" "$("$FLOWSUP" show "$id" 2>/dev/null | grep ^next)"
 	case $what in missing*)
-		matches "$what: list marks it" "crashed \(.*no $file\)" "$("$FLOWSUP" list -n 1)" ;;
+		matches "$what$2: list marks it" "crashed \(.*no $file\)" "$("$FLOWSUP" list -n 1)" ;;
 	esac
 	rm -rf "$FLOWSUP_HOME/runs/$id"
 	cp -a "$T/whole" "$FLOWSUP_HOME/runs/$id"
+}
+for what in "missing flow.json" "damaged flow.json" "missing launch.json" "damaged launch.json" \
+	"missing environ" "damaged environ" "missing worker.lock" "missing attempts.log" "damaged attempts.log" \
+	"missing checkpoint.json" "damaged checkpoint.json"; do
+	check_damage "$what" ""
 done
+# A worker that is killed at once may have started operations before the row says that it began.
+if command -v sqlite3 >/dev/null; then
+	sql "UPDATE sessions SET started_at = NULL WHERE run_id = '$id'"
+	for what in "missing attempts.log" "damaged attempts.log"; do
+		check_damage "$what" " of a run that was killed at once"
+	done
+else
+	skip "sqlite3 is not installed"
+fi
 dead=$id
 printf '{' >>"$FLOWSUP_HOME/runs/$dead/checkpoint.json.journal"
 run_command list --check -n 1
