@@ -285,12 +285,10 @@ take_signals(struct follower *w)
 	struct signalfd_siginfo info;
 
 	while (read(w->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
-			w->interrupted = true;
-		else if (info.ssi_signo == SIGTSTP)
+		if (info.ssi_signo == SIGTSTP)
 			stop_here(w);
-		else if (info.ssi_signo == SIGWINCH && w->f->show == FOLLOW_LIVE)
-			live_resize(&w->live);
+		else if (info.ssi_signo != SIGWINCH)
+			w->interrupted = true;
 	}
 }
 
@@ -402,8 +400,10 @@ note_restart(struct follower *w)
 		return;
 	if (s->resumed_as_run[0] != '\0' && (w->restarting || follow_was_restarted(w->f->store, s)))
 		memcpy(w->next, s->resumed_as_run, sizeof(w->next));
-	if (session_is_restarting(s) && !w->restarting && w->f->show != FOLLOW_EVENTS)
+	if (session_is_restarting(s) && !w->restarting && w->f->show != FOLLOW_EVENTS) {
+		live_erase(&w->live);
 		cli_note("run %s crashed (%s); its restart policy resumes it", w->run_id, s->reason);
+	}
 	w->restarting = session_is_restarting(s);
 }
 
@@ -637,8 +637,11 @@ open_signals(struct follower *w, struct err *e)
 
 	follow_leaving(&set);
 	sigaddset(&set, SIGWINCH);
-	if (w->f->show == FOLLOW_LIVE)
+	/* What would end or stop us at once would leave the terminal as the display needs it. */
+	if (w->f->show == FOLLOW_LIVE) {
 		sigaddset(&set, SIGTSTP);
+		sigaddset(&set, SIGQUIT);
+	}
 	sigprocmask(SIG_BLOCK, &set, &w->old_mask);
 	w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (w->signals >= 0)

@@ -15,8 +15,8 @@
 
 /* ROWS_KEPT: lines of the terminal that are left alone. */
 enum { TAIL_BYTES = 4096, BAR_LEAST = 6, BAR_MOST = 40, ROWS_KEPT = 2, LEAST_DONE_FOR_ESTIMATE = 2,
-	INDENT = 4, ROWS_LEAST = 2 };
-#define RESIZE_SETTLES_NS (400 * NS_PER_MS) /* tmux tells of a further size after 250 ms */
+	INDENT = 4, ROWS_LEAST = 2, ROWS_FOR_NAME = 4 };
+#define FIRST_AFTER_NS (300 * NS_PER_MS)
 
 static double
 now_seconds(void)
@@ -98,7 +98,7 @@ rows_left(const struct live *l)
 	return most_rows(l) - (size_t)l->drawn;
 }
 
-/* One line of ours, cut to the width so that it never wraps: the way back up counts lines. */
+/* One line of ours, cut to the width so that it never wraps. */
 static void
 put_line(struct live *l, struct slice text, enum out_style style)
 {
@@ -109,7 +109,7 @@ put_line(struct live *l, struct slice text, enum out_style style)
 	text_fit(&b, text, l->out->width - 1, l->out->unicode);
 	out_printf(l->out, "%s%s%s\033[K\n", out_style(l->out, style), buf_text(&b),
 	    out_style(l->out, OUT_PLAIN));
-	l->widths[l->drawn++] = text_width(buf_view(&b));
+	l->drawn++;
 	buf_clear(&b);
 }
 
@@ -152,6 +152,23 @@ pieces_printf(struct pieces *p, const char *fmt, ...)
 }
 
 /* ---- The run ---- */
+
+/* Not in a terminal of so few lines that nothing else would stand below it. */
+static void
+draw_name(struct live *l, const struct session *s)
+{
+	struct buf b = {0};
+
+	if (most_rows(l) < ROWS_FOR_NAME)
+		return;
+	buf_printf(&b, "run %s", s->run_id);
+	if (s->name != NULL && s->name[0] != '\0') {
+		buf_puts(&b, "  ");
+		text_neutralise(&b, slice_of(s->name), false);
+	}
+	put_line(l, buf_view(&b), OUT_PLAIN);
+	buf_clear(&b);
+}
 
 static void
 draw_bar(struct pieces *p, const struct session *s)
@@ -352,12 +369,43 @@ draw_running(struct live *l, const struct tally *t)
 
 /* ---- The screen ---- */
 
-static void
-go_up(struct live *l, int rows)
+/*
+ * The display has the terminal's second screen to itself and is drawn from its top. On the first one a
+ * terminal that has become narrower breaks every line anew and pushes what then finds no room above the
+ * screen, where nothing can take it back. Terminals without a second screen cut lines that have become
+ * too wide: there the display is drawn below what stands there, and the way back up counts lines.
+ */
+static bool
+has_second_screen(void)
 {
-	if (rows > 0)
-		out_printf(l->out, "\033[%dA\r", rows);
+	const char *term = getenv("TERM");
+
+	if (getenv("TMUX") != NULL)
+		return true;
+	return getenv("STY") == NULL && (term == NULL || strncmp(term, "linux", strlen("linux")) != 0);
+}
+
+/* To where the display begins. Lines that are too wide for a size that is not yet told are cut. */
+static void
+go_to_top(struct live *l)
+{
+	if (!l->shown && has_second_screen()) {
+		out_puts(l->out, "\033[?1049h");
+		l->second_screen = true;
+	}
+	out_puts(l->out, "\033[?7l");
+	if (l->second_screen)
+		out_puts(l->out, "\033[H");
+	else if (l->drawn > 0)
+		out_printf(l->out, "\033[%dA\r", l->drawn);
 	l->drawn = 0;
+	l->shown = true;
+}
+
+static void
+clear_below(struct live *l)
+{
+	out_puts(l->out, "\033[J\033[?7h");
 }
 
 /* Whoever is stopped or in the background must not draw over what the shell shows. */
@@ -390,59 +438,6 @@ unsilence(struct live *l)
 	l->silent = false;
 }
 
-/* Most terminals wrap lines that have become too wide; these cut them off. */
-static bool
-terminal_wraps(void)
-{
-	return getenv("TMUX") != NULL || (getenv("XTERM_VERSION") == NULL && getenv("STY") == NULL);
-}
-
-/* Lines of the terminal, as wide as it is now, that hold what was drawn last. */
-static int
-rows_of_drawn(const struct live *l)
-{
-	int rows = 0, i;
-
-	for (i = 0; i < l->drawn; i++)
-		rows += terminal_wraps() && l->widths[i] > l->out->width
-		    ? (l->widths[i] + l->out->width - 1) / l->out->width
-		    : 1;
-	return rows;
-}
-
-/*
- * Whether the size of the terminal is known. While somebody drags its edge it has many sizes, and a
- * terminal tells of them late and not of all: what is drawn for one that it has no more would stand
- * elsewhere than it is looked for.
- */
-static bool
-is_settled(struct live *l)
-{
-	int width = l->out->width, height = l->out->height;
-
-	out_resize(l->out);
-	if (l->out->width != width || l->out->height != height)
-		live_resize(l);
-	return clock_monotonic_ns() >= l->settled_ns;
-}
-
-/*
- * Line by line: what is erased as a whole from the top of the screen on, as in a terminal that has become
- * small, some terminals keep among what scrolled away, and show again when they grow.
- */
-static void
-take_away(struct live *l)
-{
-	int rows = rows_of_drawn(l), i;
-
-	go_up(l, rows);
-	for (i = 0; i < rows; i++)
-		out_puts(l->out, "\033[2K\033[B");
-	out_puts(l->out, "\033[2K");
-	go_up(l, rows);
-	out_puts(l->out, "\033[J");
-}
-
 /* What is drawn in the only line scrolls away, where nothing takes it back. */
 static bool
 has_room(const struct live *l)
@@ -450,25 +445,33 @@ has_room(const struct live *l)
 	return l->out->height == 0 || l->out->height >= ROWS_LEAST;
 }
 
+/* What is over at once needs no display. */
+static bool
+is_time(struct live *l)
+{
+	int64_t now = clock_monotonic_ns();
+
+	if (l->first_ns == 0)
+		l->first_ns = now + FIRST_AFTER_NS;
+	return l->shown || now >= l->first_ns;
+}
+
 void
 live_draw(struct live *l, const struct session *s, const struct tally *t)
 {
-	if (!has_terminal(l) || !is_settled(l))
+	if (!is_time(l) || !has_terminal(l))
 		return;
+	out_resize(l->out);
 	silence(l);
-	if (l->settled_ns != 0)
-		take_away(l);
-	l->settled_ns = 0;
-	go_up(l, l->drawn);
-	if (!has_room(l)) {
-		out_flush(l->out);
-		return;
+	go_to_top(l);
+	if (has_room(l)) {
+		draw_name(l, s);
+		draw_head(l, s, t);
+		draw_reason(l, s);
+		draw_gates(l, s);
+		draw_running(l, t);
 	}
-	draw_head(l, s, t);
-	draw_reason(l, s);
-	draw_gates(l, s);
-	draw_running(l, t);
-	out_puts(l->out, "\033[J");
+	clear_below(l);
 	out_flush(l->out);
 }
 
@@ -476,22 +479,19 @@ void
 live_erase(struct live *l)
 {
 	unsilence(l);
-	if (l->drawn == 0 || !has_terminal(l))
+	if (!l->shown || !has_terminal(l))
 		return;
-	out_resize(l->out);
-	take_away(l);
+	go_to_top(l);
+	clear_below(l);
+	if (l->second_screen)
+		out_puts(l->out, "\033[?1049l");
 	out_flush(l->out);
+	l->second_screen = l->shown = false;
 }
 
 void
 live_forget(struct live *l)
 {
-	out_resize(l->out);
 	l->drawn = 0;
-}
-
-void
-live_resize(struct live *l)
-{
-	l->settled_ns = clock_monotonic_ns() + RESIZE_SETTLES_NS;
+	l->second_screen = l->shown = false;
 }

@@ -17,19 +17,18 @@ struct live {
 	struct output *out;
 	int run_fd;		 /* borrowed */
 	const char *home_option; /* for commands that are shown; or NULL */
+	bool shown;		 /* on the terminal's second screen, where it has one */
+	bool second_screen;
 	int drawn;		 /* lines on the screen that are ours */
-	int widths[LIVE_ROWS_MOST]; /* their columns */
+	int64_t first_ns;	 /* when the first one is drawn; 0: not yet known */
 	struct termios echoing; /* modes of the terminal, where `silent` says that it shows no keys */
 	bool silent;
-	int64_t settled_ns; /* the terminal got another size: when it is taken for the last one; or 0 */
 };
 
 /* Draws over what was drawn last; nothing while another process group has the terminal. */
 void live_draw(struct live *l, const struct session *s, const struct tally *t);
 /* Takes the lines away again; what is printed next stands in their place. */
 void live_erase(struct live *l);
-/* The terminal has another size: once that has settled, what was drawn for the old one is taken away. */
-void live_resize(struct live *l);
 /* Others have written since: nothing on the screen is ours. */
 void live_forget(struct live *l);
 

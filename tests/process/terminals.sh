@@ -51,7 +51,7 @@ fits() {
 }
 display() { printed | sed -n '/\[[█░]*\]/,$p'; }
 # The display is there once, whole, and no line of it wraps.
-drawn_once() { [ "$(bars)" = 1 ] && display | fits && shows 'coloured +[0-9.]+m?s' && shows running; }
+drawn_once() { [ "$(bars)" = 1 ] && display | fits && shows 'coloured[^ ]* +[0-9]' && shows running; }
 # What the bar says of the time; and whether the display was drawn anew since, and is there once.
 elapsed() { screen | grep -oE 'running  [0-9.]+m?s' | head -n 1; }
 drawn_later() { [ "$(elapsed)" != "$stamp" ] && drawn_once; }
@@ -68,7 +68,7 @@ for width in 40 80 200; do
 	check "$width columns: start --wait draws a bar and what runs" wait_until drawn_once
 	check "$width columns: and what waits for a person" wait_until shows 'deploy-to-production waits for'
 	id=$("$FLOWSUP" list --json -n 1 | sed -E 's/.*"id":"([^"]*)".*/\1/')
-	check "$width columns: the id stands alone and whole" wait_until shows "^$id\$"
+	check "$width columns: the display names the run" wait_until shows "^run $id"
 	check "$width columns: and how far it is" wait_until shows 'coloured .* 50%: half'
 	check "$width columns: the last line of output, without its colours" wait_until shows 'red and|red a'
 	check "$width columns: nothing of an operation's escapes gets through" wait_until shows 'title .x1b'
@@ -86,6 +86,7 @@ for width in 40 80 200; do
 	keys C-c
 	check "$width columns: Ctrl-C gives the prompt back" wait_until prompt_is_back
 	check "$width columns: the display is taken away" hides '[█░]|coloured'
+	check "$width columns: the id stands alone and whole" shows "^$id\$"
 	matches "$width columns: and it is told how to go on" "run $id goes on.*flowsup watch.*$id.*flowsup stop" \
 		"$(printed | paste -sd' ')"
 
@@ -126,29 +127,42 @@ done
 json_id() { sed -E 's/.*"id":"([^"]*)".*/\1/'; }
 history() { tm capture-pane -pJ -S - -t $PANE | sed 's/ *$//'; }
 bars_of_history() { history | grep -cE '\[[█░]+\]'; }
-above() { history | sed -n '/^above 1$/,/^above 20$/p'; }
-terminal 80 24
-enter "clear; tmux -S '$T/tmux' clear-history; printf 'above %d\\n' {1..20}; flowsup start flow.yaml --wait"
-check "several sizes: drawn once before" wait_until drawn_once
-id=$("$FLOWSUP" list --json -n 1 | sed -E 's/.*"id":"([^"]*)".*/\1/')
-wait_until shows 'red and|red a'
-before=$(above)
-for round in 1 2 3 4; do
-	for to in 40 120 60 100 80; do
-		resize $to 24
+above() { history | grep '^above '; }
+cat >many.yaml <<'FLOW'
+concurrency: 6
+plan:
+  - {id: coloured, foreach: [1, 2, 3, 4, 5, 6], run: "echo a last line that goes on and on until it fills all of the columns that this terminal has, and more; read x <never"}
+FLOW
+mkfifo never
+all_six() { drawn_once && [ "$(screen | grep -c 'coloured.*a last')" = 6 ]; }
+# Of the drawings nothing is left, once it ends, and all that stood there before.
+nothing_left() { prompt_is_back && [ "$(bars_of_history)" = 0 ] && [ "$(history | grep -c coloured)" = 0 ]; }
+for lines in 3 20 40; do
+	tm kill-session -t $PANE
+	terminal 80 24
+	enter "clear; tmux -S '$T/tmux' clear-history; printf 'above %d\\n' {1..$lines}; flowsup start many.yaml --wait"
+	check "below $lines lines: drawn once before" wait_until all_six
+	id=$("$FLOWSUP" list --json -n 1 | json_id)
+	for to in 40 120 30 80 "40 120 30 80" "30 80" "40 120 60 100 80" "120 40"; do
+		for columns in $to; do
+			resize "$columns" 24
+		done
+		check "below $lines lines, resized to $to: drawn once" wait_until drawn_once
+		equal "below $lines lines, resized to $to: no other drawing in what scrolled away" 1 "$(bars_of_history)"
 	done
-	check "several sizes, $round: drawn once" wait_until drawn_once
-	equal "several sizes, $round: no other drawing in what scrolled away" 1 "$(bars_of_history)"
-	equal "several sizes, $round: nothing above it is lost" "$before" "$(above)"
+	resize 80 24
+	keys C-c
+	check "below $lines lines: nothing of it is left at the end" wait_until nothing_left
+	equal "below $lines lines: nothing above it is lost" "$(printf 'above %d\n' $(seq $lines))" "$(above)"
+	"$FLOWSUP" kill "$id" 2>/dev/null
 done
-for to in 40 120 60; do
-	resize $to 24
-	check "resized to $to: drawn once" wait_until drawn_once
-	equal "resized to $to: no other drawing in what scrolled away" 1 "$(bars_of_history)"
-done
-keys C-c
-wait_until prompt_is_back
-"$FLOWSUP" kill "$id" 2>/dev/null
+terminal_is_sane() { enter 'clear; stty -a'; shows ' echo '; }
+enter 'clear; flowsup start many.yaml --wait'
+wait_until all_six
+keys 'C-\'
+check 'Ctrl-\ gives the terminal back as well' wait_until nothing_left
+check 'as it was' wait_until terminal_is_sane
+"$FLOWSUP" kill @last 2>/dev/null
 
 # ---- Terminals of few lines ----
 tm kill-session -t $PANE
