@@ -303,6 +303,19 @@ decide_replaced(struct examining *x, size_t i)
 	return true;
 }
 
+/* The synthesis stands behind everything that was added, too, but for what came of itself. */
+static size_t
+added_rerun(const struct examining *x)
+{
+	const struct flow *f = x->in->flow;
+	size_t i;
+
+	for (i = f->nplanned; i < f->nops; i++)
+		if (x->plan->rows[i].renewed && !flow_is_of_synthesis(f, (uint32_t)i))
+			return i;
+	return SIZE_MAX;
+}
+
 /* The first of what it needs that runs again, or that was skipped for what does; SIZE_MAX: none. */
 static size_t
 needs_rerun(const struct examining *x, size_t i)
@@ -313,7 +326,7 @@ needs_rerun(const struct examining *x, size_t i)
 	for (n = 0; n < op->nneeds; n++)
 		if (x->plan->rows[op->needs[n].op].renewed)
 			return op->needs[n].op;
-	return SIZE_MAX;
+	return i == x->in->flow->synthesis_op ? added_rerun(x) : SIZE_MAX;
 }
 
 bool

@@ -120,20 +120,24 @@ admission_ready(struct worker *w, uint32_t i)
 	op_list_push(is_gated(w, i) ? &w->gated : &w->ready, w->ops, i);
 }
 
-/* Also what was added while the run went on, and everything saved. */
+/* All that the synthesis stands behind, also what was added while the run went on, and everything saved.
+ * What came of itself is not waited for: that may in turn wait for the synthesis' last try. */
 static bool
 all_others_ended(const struct worker *w)
 {
-	return w->counts.done + 1 == w->flow->nops && w->unsaved_count == 0 && w->settled.count == 0;
+	return w->counts.done - w->counts.done_of_synthesis == w->flow->nops - flow_count_of_synthesis(w->flow) &&
+	    w->unsaved_count == 0 && w->settled.count == 0;
 }
 
 void
 admission_last(struct worker *w)
 {
-	if (!w->synthesis_held || !all_others_ended(w))
+	uint32_t i = w->synthesis_held;
+
+	if (i == OP_NO_INDEX || !all_others_ended(w))
 		return;
-	w->synthesis_held = false;
-	admission_met(w, (uint32_t)w->flow->synthesis_op);
+	w->synthesis_held = OP_NO_INDEX;
+	admission_met(w, i);
 }
 
 void
@@ -146,8 +150,9 @@ admission_met(void *worker, uint32_t i)
 
 	if (w->ops[i].state != OP_PENDING)
 		return; /* its outcome came with the state the run started from */
-	if (i == w->flow->synthesis_op && !all_others_ended(w)) {
-		w->synthesis_held = true;
+	if (flow_is_synthesis(w->flow, i) && !all_others_ended(w)) {
+		assert(w->synthesis_held == OP_NO_INDEX || w->synthesis_held == i); /* tries follow each other */
+		w->synthesis_held = i;
 		return;
 	}
 	w->counts.judged++;

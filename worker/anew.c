@@ -33,7 +33,8 @@ runs_anew(const struct worker *w, uint32_t i)
 	const struct flow_op *def = &w->flow->ops[i];
 	uint32_t n;
 
-	if ((w->ops[i].state == OP_FAILED && !flow_is_replaced(w->flow, i)) || leaves(w, i))
+	if ((w->ops[i].state == OP_FAILED && !flow_is_replaced(w->flow, i)) || leaves(w, i) ||
+	    (i == w->flow->synthesis_op && w->any_anew))
 		return true;
 	for (n = 0; n < def->nneeds; n++)
 		if (w->ops[def->needs[n].op].anew)
@@ -41,26 +42,48 @@ runs_anew(const struct worker *w, uint32_t i)
 	return false;
 }
 
+/* What is independent may settle before who asked for it, who then need not look for it. */
 static void
-mark(struct worker *w, uint32_t i)
+note_added(struct worker *w, uint32_t i)
 {
-	w->ops[i].anew = true;
-	w->loses_added |= has_outcome(w, i) && leaves(w, i);
+	const struct flow_grown *g = flow_grown(w->flow, i);
+
+	if (g == NULL || g->parent == FLOW_NO_OP || !has_outcome(w, i))
+		return;
+	w->ops[g->parent].added_outcome = w->ops[g->emitter].added_outcome = true;
+	w->loses_added |= leaves(w, i);
 }
 
-/* Most runs have no failure, and none of the marks. What was added stands behind whoever asked for it,
- * so one pass in this order finds all that settled before its emitter failed. */
+static void
+look_at(struct worker *w, uint32_t i)
+{
+	if (w->loses_added)
+		return;
+	note_added(w, i);
+	if (w->counts.failed == 0 || !runs_anew(w, i)) /* most runs have no failure, and none of the marks */
+		return;
+	w->ops[i].anew = true;
+	w->any_anew |= !flow_is_of_synthesis(w->flow, i);
+	w->loses_added |= w->ops[i].added_outcome;
+}
+
 void
 anew_settled(struct worker *w, uint32_t i)
 {
-	uint32_t n;
+	/* From then on what it needs has settled before it. */
+	if (w->anew_begun)
+		look_at(w, i);
+}
 
-	if (w->counts.failed == 0 || w->loses_added || !runs_anew(w, i))
-		return;
-	mark(w, i);
-	for (n = (uint32_t)w->flow->nplanned; n < w->flow->nops && !w->loses_added; n++)
-		if (!w->ops[n].anew && op_is_settled(&w->ops[n]) && leaves(w, n))
-			mark(w, n);
+void
+anew_begin(struct worker *w)
+{
+	size_t n;
+
+	w->anew_begun = true;
+	for (n = 0; n < w->flow->nops; n++)
+		if (op_is_settled(&w->ops[w->flow->order[n]]))
+			look_at(w, w->flow->order[n]);
 }
 
 void

@@ -391,6 +391,7 @@ make_operations(struct worker *w, struct err *e)
 		    made < INT32_MAX)
 			w->ops[i].attempts = (uint32_t)made;
 	}
+	anew_begin(w);
 	if (taken_begin(w, e) != 0)
 		return -1;
 	for (i = 0; i < n; i++)
@@ -521,7 +522,7 @@ worker_begin(struct worker *w, const char *home, const char *run_id, struct err 
 	op_list_init(&w->gated);
 	status_begin(w);
 	op_list_init(&w->settled);
-	w->first_failed = OP_NO_INDEX;
+	w->first_failed = w->synthesis_held = OP_NO_INDEX;
 	if (poller_init(&w->loop, e) != 0 || wait_at_gate(w, e) != 0 || open_run(w, home, run_id, e) != 0 ||
 	    context_init(w, e) != 0 || load_state(w, e) != 0 || taken_read(w, e) != 0 ||
 	    reactive_begin(w, e) != 0 || open_artifacts(w, e) != 0 ||

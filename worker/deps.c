@@ -159,7 +159,7 @@ static int
 write_deps_file(struct building *b, const char *name, struct err *e)
 {
 	const struct flow_op *def = &b->w->flow->ops[b->op];
-	bool all = synthesis_is(b->w, b->op);
+	bool all = flow_is_synthesis(b->w->flow, b->op);
 	uint32_t from;
 	size_t n, count = all ? b->w->flow->nops : def->nneeds;
 	struct buf text = {0};
@@ -219,7 +219,7 @@ int
 given_deps(struct building *b, struct err *e)
 {
 	const struct flow_op *def = &b->w->flow->ops[b->op];
-	bool only_file = def->nneeds > FLOW_MAX_DEP_VARIABLES || synthesis_is(b->w, b->op);
+	bool only_file = def->nneeds > FLOW_MAX_DEP_VARIABLES || flow_is_synthesis(b->w->flow, b->op);
 	uint32_t n;
 
 	for (n = 0; n < def->nneeds && !only_file; n++)

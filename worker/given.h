@@ -48,8 +48,7 @@ int given_deps(struct building *b, struct err *e);
 
 /* Appends the path of the file with i's response, and a NUL; nothing when there is none. */
 int given_response_path(struct worker *w, uint32_t i, struct buf *to, struct err *e);
-/* synthesis.c: whether i is the synthesis, or another try of it; appends what came of every other operation. */
-bool synthesis_is(const struct worker *w, uint32_t i);
+/* synthesis.c: appends what came of every other operation. */
 int synthesis_instruction(struct worker *w, struct buf *to, struct err *e);
 
 #endif

@@ -95,7 +95,8 @@ struct op {
 	bool released; /* its outcome counts for those that need it */
 	bool leftover_told; /* since its last start */
 	bool has_run; /* an attempt of it, in this run */
-	bool anew; /* anew.c; not set any more once that has told */
+	bool anew, added_outcome; /* anew.c: it would run anew; something that it has asked for has an outcome.
+				   * Not set any more once that has told */
 };
 
 const char *op_state_word(enum op_state s);

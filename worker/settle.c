@@ -180,6 +180,7 @@ count_settled(struct worker *w, uint32_t i)
 	bool replaced = s == OP_FAILED && flow_is_replaced(w->flow, i);
 
 	w->counts.done++;
+	w->counts.done_of_synthesis += flow_is_of_synthesis(w->flow, i);
 	w->counts.completed += s == OP_COMPLETED;
 	w->counts.replaced += replaced;
 	w->counts.failed += s == OP_FAILED && !replaced;

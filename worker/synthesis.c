@@ -51,13 +51,6 @@ add_outcome(struct worker *w, uint32_t i, size_t *room, struct buf *to, struct e
 	return rc != 0 ? rc : buf_ok(to, e);
 }
 
-bool
-synthesis_is(const struct worker *w, uint32_t i)
-{
-	return w->flow->synthesis_op != SIZE_MAX &&
-	    flow_stands_for(w->flow, i) == w->flow->synthesis_op;
-}
-
 int
 synthesis_instruction(struct worker *w, struct buf *to, struct err *e)
 {
@@ -66,7 +59,7 @@ synthesis_instruction(struct worker *w, struct buf *to, struct err *e)
 
 	buf_puts(to, "\n\nThese are the outcomes of all other operations:\n");
 	for (i = 0; i < w->flow->nops; i++)
-		if (!synthesis_is(w, i) && i != w->flow->planner_op && op_is_settled(&w->ops[i]) &&
+		if (!flow_is_synthesis(w->flow, i) && i != w->flow->planner_op && op_is_settled(&w->ops[i]) &&
 		    add_outcome(w, i, &room, to, e) != 0)
 			return -1;
 	return buf_ok(to, e);

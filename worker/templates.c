@@ -136,7 +136,7 @@ context_instruction(struct worker *w, uint32_t i, struct buf *to, struct err *e)
 		return err_wrap(e, "instruction");
 	if (plan_is_awaited(w, i))
 		plan_instruction(w, to);
-	if (synthesis_is(w, i) && synthesis_instruction(w, to, e) != 0)
+	if (flow_is_synthesis(w->flow, i) && synthesis_instruction(w, to, e) != 0)
 		return -1;
 	if (buf_ok(to, e) == 0 && memchr(buf_text(to), '\0', to->len) == NULL)
 		return 0;

@@ -139,6 +139,7 @@ enum {
 
 struct counts {
 	uint64_t done, completed, failed, skipped, cancelled;
+	uint64_t done_of_synthesis; /* of done */
 	uint64_t replaced; /* failed, and another try stands for them */
 	uint64_t turns, starts, judged; /* for tests of the cost of scheduling */
 };
@@ -182,7 +183,7 @@ struct worker {
 	struct op *ops;
 	struct planning planning;
 	size_t total_stored; /* operations that the database knows of */
-	bool synthesis_held; /* nothing is missing for it but the end of everything else */
+	uint32_t synthesis_held; /* it or its last try misses nothing but the end of all others; OP_NO_INDEX */
 	struct json *args; /* values of {{args.NAME}}, or NULL */
 	uint64_t inline_limit;
 	int64_t storage_timeout_ns; /* 0: none */
@@ -276,6 +277,8 @@ struct worker {
 	struct telling lost_told;
 
 	/* anew.c */
+	bool anew_begun;
+	bool any_anew; /* of what the synthesis stands behind */
 	bool loses_added;
 	struct telling loses_told;
 
@@ -716,8 +719,10 @@ int report_main(const char *home, const char *run_id);
 
 /* ---- anew.c ---- */
 
-/* i has settled, and its state is counted. */
+/* i has settled, and its state is counted: costs no more than its needs are. */
 void anew_settled(struct worker *w, uint32_t i);
+/* Looks at all that settled before this run. */
+void anew_begin(struct worker *w);
 void anew_tell(struct worker *w);
 
 #endif

@@ -368,7 +368,13 @@ size_t flow_inherited(const struct flow *f, uint32_t i);
 /* The first of its chain, and how many retries are in that. */
 uint32_t flow_stands_for(const struct flow *f, uint32_t i);
 unsigned flow_chain_length(const struct flow *f, uint32_t i);
-/* Makes f->order whole again after growth. */
+/* Whether i is the synthesis or another try of it; and whether it is one of these or came of one, however
+ * remotely. The synthesis and its tries stand behind everything that is not the latter. */
+bool flow_is_synthesis(const struct flow *f, uint32_t i);
+bool flow_is_of_synthesis(const struct flow *f, uint32_t i);
+/* How many are the latter. */
+size_t flow_count_of_synthesis(const struct flow *f);
+/* Makes f->order whole again after growth: predecessors first, and last of all what is of the synthesis. */
 int flow_reorder(struct flow *f, struct err *e);
 
 /* ---- Checkpoint side ---- */

@@ -18,48 +18,74 @@ static const char *const on_words[] = {"", "on failure", "always"};
 
 /* ---- What the synthesis waits for beside what it needs ---- */
 
-/* It comes last, also behind what was added meanwhile, unless that came of the synthesis itself. */
+/* It comes last, also behind what was added meanwhile, unless that came of the synthesis itself. What
+ * others stand behind is waited for with these. */
 static bool
-is_waited_for(const struct flow *f, uint32_t i, bool *below)
+is_waited_for(const struct flow *f, uint32_t i)
 {
-	const struct flow_grown *g = flow_grown(f, i);
+	return i >= f->nplanned && !flow_is_of_synthesis(f, i) && f->ops[i].nsuccessors == 0;
+}
 
-	if (g == NULL)
-		return false;
-	below[i] = g->parent == f->synthesis_op || (g->parent != FLOW_NO_OP && below[g->parent]);
-	return !below[i] && f->ops[i].nsuccessors == 0;
+static uint32_t
+count_waited_for(const struct flow *f)
+{
+	uint32_t i, n = 0;
+
+	for (i = (uint32_t)f->nplanned; i < f->nops; i++)
+		n += is_waited_for(f, i);
+	return n;
+}
+
+static struct draw_edges
+edges_of_last(const struct flow *f, uint32_t of, uint32_t more)
+{
+	const struct flow_op *op = &f->ops[of];
+	struct draw_edges edges = {calloc(op->nneeds + more + 1, sizeof(*edges.list)), 0};
+	uint32_t i, need = 0;
+
+	for (i = 0; edges.list != NULL && i < f->nops; i++) {
+		if (need < op->nneeds && op->needs[need].op == i)
+			edges.list[edges.count++] = op->needs[need++];
+		else if (is_waited_for(f, i))
+			edges.list[edges.count++] = (struct flow_edge){.op = i, .on = FLOW_ON_ALWAYS};
+	}
+	return edges;
 }
 
 static void
 find_last(struct drawing *d)
 {
 	const struct flow *f = d->f;
-	const struct flow_op *op;
-	bool *below;
-	uint32_t i, need = 0;
+	uint32_t i, more;
 
-	if (f->synthesis_op == SIZE_MAX || f->nplanned == f->nops)
+	if (f->synthesis_op == SIZE_MAX || f->nplanned == f->nops || (more = count_waited_for(f)) == 0)
 		return;
-	op = &f->ops[f->synthesis_op];
-	below = calloc(f->nops, sizeof(*below));
 	d->last = calloc(f->nops, sizeof(*d->last));
-	d->to->failed |= below == NULL || d->last == NULL;
-	for (i = 0; !d->to->failed && i < f->nops; i++) {
-		if (need < op->nneeds && op->needs[need].op == i)
-			d->last[d->nlast++] = op->needs[need++];
-		else if (is_waited_for(f, i, below))
-			d->last[d->nlast++] = (struct flow_edge){.op = i, .on = FLOW_ON_ALWAYS};
-	}
-	free(below);
+	d->to->failed |= d->last == NULL;
+	for (i = (uint32_t)f->synthesis_op; !d->to->failed && i < f->nops; i++)
+		if (flow_is_synthesis(f, i)) {
+			d->last[i] = edges_of_last(f, i, more);
+			d->to->failed |= d->last[i].list == NULL;
+		}
+}
+
+static void
+clear_last(struct drawing *d)
+{
+	size_t i;
+
+	for (i = 0; d->last != NULL && i < d->f->nops; i++)
+		free(d->last[i].list);
+	free(d->last);
 }
 
 uint32_t
 draw_edges_to(const struct drawing *d, uint32_t op, const struct flow_edge **edges)
 {
-	bool last = d->last != NULL && op == d->f->synthesis_op;
+	bool last = d->last != NULL && d->last[op].list != NULL;
 
-	*edges = last ? d->last : d->f->ops[op].needs;
-	return last ? d->nlast : d->f->ops[op].nneeds;
+	*edges = last ? d->last[op].list : d->f->ops[op].needs;
+	return last ? d->last[op].count : d->f->ops[op].nneeds;
 }
 
 /* ---- Text: one line an operation or foreach, level by level ---- */
@@ -346,9 +372,6 @@ draw_text(const struct drawing *d)
 	} else {
 		draw_find_units(d->f, &l);
 		find_levels(d, &l);
-		/* The order knows nothing of what the synthesis waits for beside its needs. */
-		if (d->last != NULL)
-			find_levels(d, &l);
 		memcpy(sorted.units, l.units, l.nunits * sizeof(*l.units));
 		sorted.nunits = l.nunits;
 		qsort(sorted.units, sorted.nunits, sizeof(*sorted.units), compare_units);
@@ -517,7 +540,7 @@ draw(struct drawing *d, enum flow_graph_format format)
 		draw_svg(d);
 		break;
 	}
-	free(d->last);
+	clear_last(d);
 }
 
 void

@@ -4,6 +4,11 @@
 
 #include "model.h"
 
+struct draw_edges {
+	struct flow_edge *list;
+	uint32_t count;
+};
+
 struct drawing {
 	const struct flow *f;
 	flow_graph_label *label;
@@ -11,8 +16,8 @@ struct drawing {
 	struct buf *to;
 	bool plain; /* text without lines and signs */
 	size_t id_most; /* text: a longer id is cut to this; 0: none is */
-	struct flow_edge *last; /* what the synthesis waits for, when that is more than its needs; else NULL */
-	uint32_t nlast;
+	struct draw_edges *last; /* by operation, of the synthesis and its tries; NULL: they wait for no more
+				  * than they need */
 };
 
 /* Operations that one foreach made, or a single one. */

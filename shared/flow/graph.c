@@ -307,25 +307,37 @@ fill_successors(struct reader *r, uint32_t *next)
 	return 0;
 }
 
+/* From what has no predecessor that is not placed; `last`: what is of the synthesis too. */
+static size_t
+order_more(struct flow_owned *own, uint32_t *unmet, size_t placed, bool last)
+{
+	const struct flow_op *op;
+	size_t head, tail = placed;
+	uint32_t i, k;
+
+	for (i = 0; i < own->f.nops; i++)
+		if (unmet[i] == 0 && flow_is_of_synthesis(&own->f, i) == last)
+			own->order[tail++] = i;
+	for (head = placed; head < tail; head++) {
+		op = &own->ops[own->order[head]];
+		for (k = 0; k < op->nsuccessors; k++) {
+			i = op->successors[k];
+			if (--unmet[i] == 0 && (last || !flow_is_of_synthesis(&own->f, i)))
+				own->order[tail++] = i;
+		}
+	}
+	return tail;
+}
+
 /* Kahn's order, level by level; unmet[i] is above 0 for what is on a cycle or behind one. */
 size_t
 order_operations(struct flow_owned *own, uint32_t *unmet)
 {
-	const struct flow_op *op;
-	size_t i, head, tail = 0;
+	size_t i;
 
-	for (i = 0; i < own->f.nops; i++) {
+	for (i = 0; i < own->f.nops; i++)
 		unmet[i] = own->ops[i].nneeds;
-		if (unmet[i] == 0)
-			own->order[tail++] = (uint32_t)i;
-	}
-	for (head = 0; head < tail; head++) {
-		op = &own->ops[own->order[head]];
-		for (i = 0; i < op->nsuccessors; i++)
-			if (--unmet[op->successors[i]] == 0)
-				own->order[tail++] = op->successors[i];
-	}
-	return tail;
+	return order_more(own, unmet, order_more(own, unmet, 0, false), true);
 }
 
 static uint32_t

@@ -171,6 +171,28 @@ flow_chain_length(const struct flow *f, uint32_t i)
 	return n;
 }
 
+bool
+flow_is_synthesis(const struct flow *f, uint32_t i)
+{
+	return flow_stands_for(f, i) == f->synthesis_op;
+}
+
+bool
+flow_is_of_synthesis(const struct flow *f, uint32_t i)
+{
+	const struct growth *g = owned(f)->growth;
+
+	return i == f->synthesis_op || (g != NULL && g->places[i].of_synthesis);
+}
+
+size_t
+flow_count_of_synthesis(const struct flow *f)
+{
+	const struct growth *g = owned(f)->growth;
+
+	return (f->synthesis_op != SIZE_MAX) + (g != NULL ? g->of_synthesis : 0);
+}
+
 /* ---- Room ---- */
 
 static int
@@ -278,6 +300,8 @@ flow_grow(struct flow *f, const struct json *entry, uint32_t *out, struct err *e
 		return -1;
 	own->ops[i] = op;
 	own->growth->grown[i - f->nplanned] = g;
+	own->growth->places[i].of_synthesis = g.parent != FLOW_NO_OP && flow_is_of_synthesis(f, g.parent);
+	own->growth->of_synthesis += own->growth->places[i].of_synthesis;
 	json_ref(entry);
 	f->nops++;
 	if (add_names(own, i, entry) != 0 || growth_add_edges(own, i, &g) != 0)

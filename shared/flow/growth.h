@@ -9,6 +9,7 @@ struct place {
 	const struct json *node; /* its node id, held by the arena or the growth */
 	uint32_t replaced_by, stands_for;
 	uint32_t needs_room, successors_room; /* 0: the array is shared and must be copied first */
+	bool of_synthesis; /* it came of the synthesis */
 };
 
 struct growth {
@@ -17,6 +18,7 @@ struct growth {
 	struct flow_grown *grown; /* of ops[nplanned + n] */
 	struct json *by_node, *by_id; /* objects: index */
 	uint64_t edges;
+	size_t of_synthesis; /* how many came of it */
 };
 
 /* grow_entry.c: what an entry is, and the operation that it describes but for its edges. */
