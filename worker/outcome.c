@@ -5,9 +5,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,6 +93,57 @@ outcome_of_end(const struct proc_end *end, enum op_class forced, const struct fl
 		fail(o, CLASS_EXIT, "exit status %d", end->code);
 }
 
+/* ---- Files that an outcome names ---- */
+
+/* The directories of `path`, from `root` on: a file is not found again without its name. */
+static int
+sync_directories(int root, const char *path, struct err *e)
+{
+	int fd = fcntl(root, F_DUPFD_CLOEXEC, 0), below, rc;
+	const char *rest = path, *slash;
+	char name[NAME_MAX + 1];
+
+	if (fd < 0)
+		return err_sys(e, ERR_IO, errno, "cannot open its directory");
+	while ((rc = fs_sync_dir(&fs_real, "outcome.dir", fd, NULL, e)) == 0 && (slash = strchr(rest, '/')) != NULL) {
+		snprintf(name, sizeof(name), "%.*s", (int)(slash - rest), rest);
+		rest = slash + strspn(slash, "/");
+		below = openat(fd, name[0] != '\0' ? name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd_close(&fd);
+		fd = below;
+		if (fd < 0)
+			return err_sys(e, ERR_IO, errno, "cannot open its directory");
+	}
+	fd_close(&fd);
+	return rc;
+}
+
+static int
+make_durable(int fd, int root, const char *path, struct err *e)
+{
+	/* EINVAL: of a file system that cannot. */
+	if (fsync(fd) != 0 && errno != EINVAL)
+		return err_sys(e, ERR_IO, errno, "fsync");
+	return sync_directories(root, path, e);
+}
+
+static bool
+names_output(const struct outcome_input *in, const struct outcome *o)
+{
+	return in->durable && (o->by_reference || (o->output != NULL && !(o->of_response && o->class == CLASS_NONE)));
+}
+
+/* A resume that finds another output, or none, is refused: so the record comes after the file. */
+static void
+save_output(const struct outcome_input *in, struct outcome *o, int ops_fd)
+{
+	struct err e = {0};
+
+	if (names_output(in, o) &&
+	    make_durable(in->out_fd, ops_fd, in->file + sizeof(RUN_OPS "/") - 1, &e) != 0)
+		fail(o, CLASS_RESPONSE, "its output cannot be saved: %s", e.msg);
+}
+
 /* ---- Artifacts ---- */
 
 static struct json *
@@ -109,7 +163,8 @@ look_at_artifact(const struct outcome_input *in, const char *path, struct outcom
 		fd = fs_open_artifact(in->artifacts_fd, buf_text(&full), &st, &why);
 	if (fd < 0)
 		fail(o, CLASS_ARTIFACT, "declared artifact \"%s\" %s", path, why);
-	else if (ckpt_digest_file_unless(fd, in->enough, digest, &size, &e) != 0)
+	else if (ckpt_digest_file_unless(fd, in->enough, digest, &size, &e) != 0 ||
+	    (in->durable && make_durable(fd, in->artifacts_fd, buf_text(&full), &e) != 0))
 		fail(o, CLASS_ARTIFACT, "declared artifact \"%s\": %s", path, e.msg);
 	else {
 		entry = json_set(json_object(), "path", json_cstr(path));
@@ -268,6 +323,7 @@ by_reference(const struct outcome_input *in, struct outcome *o, struct err *e)
 	v = json_set(v, "tail", edge(in, size > RESPONSE_EDGE ? size - RESPONSE_EDGE : 0,
 	    RESPONSE_EDGE));
 	o->response = v;
+	o->by_reference = true;
 	return v == NULL ? err_nomem(e) : 0;
 }
 
@@ -528,6 +584,7 @@ struct outcome_job {
 	uint32_t op;
 	struct outcome_input in;
 	struct outcome outcome;
+	bool looked; /* only what it names is to be saved */
 };
 
 static uint64_t
@@ -568,6 +625,10 @@ look_work(struct io_job *job, struct io_context *c)
 {
 	struct outcome_job *j = (struct outcome_job *)job;
 
+	if (j->looked) {
+		save_output(&j->in, &j->outcome, c->ops_fd);
+		return;
+	}
 	if (!job->lengthy && is_lengthy(&j->in)) {
 		job->lengthy = true;
 		return;
@@ -576,6 +637,7 @@ look_work(struct io_job *job, struct io_context *c)
 	if (j->in.agent != NULL)
 		agent_outcome(j->in.agent, &j->in, &j->outcome, c);
 	outcome_look(&j->in, &j->outcome);
+	save_output(&j->in, &j->outcome, c->ops_fd);
 }
 
 static void
@@ -593,7 +655,7 @@ look_done(struct io_job *job, void *owner)
 }
 
 static void
-submit(struct attempt_run *a, const struct outcome_input *in, struct outcome *o)
+submit(struct attempt_run *a, const struct outcome_input *in, struct outcome *o, bool looked)
 {
 	struct outcome_job *j = calloc(1, sizeof(*j));
 
@@ -608,6 +670,7 @@ submit(struct attempt_run *a, const struct outcome_input *in, struct outcome *o)
 	j->op = a->op;
 	j->in = *in;
 	j->outcome = *o;
+	j->looked = looked;
 	io_submit(a->w->io, &j->job);
 }
 
@@ -617,7 +680,7 @@ outcome_begin(struct attempt_run *a)
 	struct worker *w = a->w;
 	const struct flow_op *def = &w->flow->ops[a->op];
 	struct outcome_input in = {.out_fd = a->out_fd, .artifacts_fd = w->artifacts_fd, .op = def,
-	    .inline_limit = w->inline_limit, .agent = a->agent, .end = a->end};
+	    .inline_limit = w->inline_limit, .agent = a->agent, .end = a->end, .durable = !w->relaxed};
 	struct outcome o = {0};
 	struct stat st;
 
@@ -635,10 +698,14 @@ outcome_begin(struct attempt_run *a)
 	in.plans = plan_is_awaited(w, a->op) ? w : NULL;
 	if (in.plans != NULL || in.agent != NULL || in.size > WORKER_INLINE_READ || has_artifacts(&in) ||
 	    def->how->schema != NULL) {
-		submit(a, &in, &o);
+		submit(a, &in, &o, false);
 		return;
 	}
 	outcome_look(&in, &o);
+	if (names_output(&in, &o)) {
+		submit(a, &in, &o, true);
+		return;
+	}
 	settle_attempt(a, &o);
 	outcome_clear(&o);
 }

@@ -19,6 +19,7 @@ struct outcome_input {
 	const struct worker *plans; /* it is the planner of this worker's run; NULL: it is not */
 	struct proc_end end;
 	const atomic_bool *enough; /* a digest is of no use any more; or NULL */
+	bool durable; /* files that the outcome names are on disk before it is recorded */
 };
 
 /*

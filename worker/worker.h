@@ -117,6 +117,7 @@ struct outcome {
 	 * whether that of one that completed says it in the same. */
 	struct json *output;
 	bool of_response;
+	bool by_reference; /* the response is in the output's file */
 	struct json *artifacts; /* array or NULL */
 	struct json *conversation, *usage; /* of an agent, or NULL */
 	size_t left_out; /* operations of a planner's answer that were too many */
