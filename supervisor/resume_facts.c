@@ -107,23 +107,37 @@ look_at_artifact(struct gathering *g, const char *op, const char *path, const st
 	return rc < 0 ? -1 : 0;
 }
 
+/* NULL: no text. */
+static int
+look_at_path(struct gathering *g, const char *op, const struct json *path, const struct json *entry,
+    int64_t *unverified, struct buf *problem, struct err *e)
+{
+	if (json_cstr_of(path) != NULL)
+		return look_at_artifact(g, op, json_cstr_of(path), entry, unverified, problem, e);
+	if (problem->len == 0)
+		buf_puts(problem, "its recorded list of artifacts cannot be read");
+	return 0;
+}
+
+/* Those of the contract, and those that the operation told of itself: they stand in its outcome alone. */
 static int
 look_at_artifacts(struct gathering *g, const char *op, const struct json *contract,
     const struct json *entry, struct err *e)
 {
-	const struct json *path;
-	struct json_iter it = json_iterate(contract);
+	struct json_iter it = json_iterate(contract), told = json_iterate(json_get(entry, "artifacts"));
+	const struct json *path, *one;
 	struct buf problem = {0};
 	int64_t unverified = 0;
 	int rc = 0;
 
 	if (contract != NULL && json_type(contract) != JSON_ARRAY && json_type(contract) != JSON_NULL)
 		buf_puts(&problem, "its recorded list of artifacts cannot be read");
-	while (rc == 0 && json_next(&it, NULL, &path)) {
-		if (json_cstr_of(path) == NULL)
-			buf_puts(&problem, "its recorded list of artifacts cannot be read");
-		else
-			rc = look_at_artifact(g, op, json_cstr_of(path), entry, &unverified, &problem, e);
+	while (rc == 0 && json_next(&it, NULL, &path))
+		rc = look_at_path(g, op, path, entry, &unverified, &problem, e);
+	while (rc == 0 && json_next(&told, NULL, &one)) {
+		path = json_get(one, "path");
+		if (json_cstr_of(path) == NULL || json_find(contract, NULL, json_cstr_of(path)) == NULL)
+			rc = look_at_path(g, op, path, entry, &unverified, &problem, e);
 	}
 	if (problem.len > 0)
 		set_fact(g, op, "artifacts", json_string_lossy(buf_view(&problem), NULL));

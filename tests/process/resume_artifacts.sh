@@ -58,6 +58,36 @@ equal "a root that is gone: refused" 4 $?
 matches "is said" "the artifact root 'artifacts' cannot be opened: No such file.*--accept-missing-artifacts" "$out"
 mv "$dir/away" "$dir/artifacts"
 
+# ---- What an operation told of itself is looked at like what is declared ----
+cat >told.json <<-'END'
+	{"name": "told", "reactive": "all", "plan": [
+	 {"id": "one", "run": "echo told >>count; echo 1 >\"$FLOWSUP_ARTIFACTS/x\"; \"$FLOWSUP\" emit artifact x"},
+	 {"id": "two", "needs": ["one"], "run": "echo behind >>count"},
+	 {"id": "bad", "run": "[ -e better ]"}]}
+END
+export FLOWSUP
+told=$("$FLOWSUP" start told.json --wait 2>/dev/null)
+x=$FLOWSUP_HOME/runs/$told/artifacts/one/x
+again() { "$FLOWSUP" resume "$told" --retry-failed "$@" 2>&1; }
+out=$(again --dry-run)
+equal "one that was told of, as it was left, is accepted" 0 $?
+rm "$x"
+for how in "" --dry-run; do
+	out=$(again $how)
+	equal "one that was told of and is lost: refused ${how:-without it}" 4 $?
+	matches "with operation, reason and command" \
+		"operation one: its artifact \"x\" is not there; lifted by: flowsup resume $told --retry-failed --accept-missing-artifacts" "$out"
+done
+matches "in the table, too" "one +refused +its artifact \"x\" is not there" "$out"
+echo 2 >"$x"
+out=$(again)
+matches "one that has changed: refused" "operation one: its artifact \"x\" has changed since" "$out"
+touch better
+out=$(again --accept-missing-artifacts --wait)
+equal "lifted by its flag" 0 $?
+equal "it has run again, and what needs it" "2 2" "$(times told) $(times behind)"
+equal "and is there again" 1 "$(cat "$x")"
+
 # ---- A response in a file: nothing lifts that ----
 file=$(find "$dir/ops" -type f -size +1000k | head -1)
 cp "$file" "$T/response"
