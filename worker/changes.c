@@ -3,6 +3,9 @@
 #include "flowsup/checkpoint.h"
 #include "flowsup/clock.h"
 
+static const char *const kept[] = {CONTEXT_MESSAGES, CONTEXT_APPROVALS, CONTEXT_PLANNER};
+enum { KEPT = sizeof(kept) / sizeof(kept[0]) };
+
 /* ---- Changes ---- */
 
 static bool
@@ -10,6 +13,7 @@ is_kept(struct slice pointer)
 {
 	const char *slash;
 	struct slice first;
+	size_t i = 0;
 
 	if (pointer.len == 0 || pointer.data[0] != '/')
 		return false;
@@ -17,8 +21,10 @@ is_kept(struct slice pointer)
 	slash = memchr(first.data, '/', first.len);
 	if (slash != NULL)
 		first.len = (size_t)(slash - first.data);
-	/* Neither name holds a character that a pointer writes in another way. */
-	return slice_is(first, CONTEXT_MESSAGES) || slice_is(first, CONTEXT_APPROVALS);
+	/* None of the names holds a character that a pointer writes in another way. */
+	while (i < KEPT && !slice_is(first, kept[i]))
+		i++;
+	return i < KEPT;
 }
 
 static struct json *
@@ -175,8 +181,12 @@ changes_apply(const struct json *context, const struct json *changes, struct jso
 struct json *
 context_public(const struct json *context)
 {
-	return json_remove(json_remove(json_ref(context), slice_of(CONTEXT_MESSAGES)),
-	    slice_of(CONTEXT_APPROVALS));
+	struct json *public = json_ref(context);
+	size_t i;
+
+	for (i = 0; i < KEPT; i++)
+		public = json_remove(public, slice_of(kept[i]));
+	return public;
 }
 
 const struct json *

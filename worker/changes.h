@@ -17,6 +17,7 @@
 /* Members of the context that the program keeps there; operations neither see nor change them. */
 #define CONTEXT_MESSAGES "operator_messages"
 #define CONTEXT_APPROVALS "approvals"
+#define CONTEXT_PLANNER "planner_feedback"
 
 /*
  * Applies one change; *out is a new value. `set` makes or replaces a member or element ("-" behind

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent.h"
+#include "changes.h"
 #include "flowsup/log.h"
 #include "flowsup/provider.h"
 
@@ -43,50 +44,103 @@ plan_judge(const struct worker *w, struct json **answer, size_t *left_out, struc
 	return 0;
 }
 
+/* What an earlier attempt was told, also one of the run that this one resumes, is kept with the context:
+ * {"refusals": N, "answer": TEXT, "why": TEXT}, of the latest. */
+static int64_t
+refusals(const struct worker *w)
+{
+	int64_t n = 0;
+
+	json_int64(json_get(flow_context_kept(w, CONTEXT_PLANNER), "refusals"), &n);
+	return n;
+}
+
+static struct json *
+shown_answer(const struct json *answer)
+{
+	struct slice text = answer != NULL ? json_text(answer) : slice_of("");
+	struct buf encoded = {0};
+	struct json *shown = NULL;
+
+	if (text.data == NULL) {
+		json_write(&encoded, answer);
+		text = buf_view(&encoded);
+	}
+	if (text.len > ANSWER_SHOWN)
+		text.len = ANSWER_SHOWN;
+	if (!encoded.failed)
+		shown = json_string_lossy(text, NULL);
+	buf_clear(&encoded);
+	return shown;
+}
+
+/* Nobody waits for it: the run does not end before it is saved, and what a crash loses is answered again. */
+static void
+feedback_saved(struct worker *w, void *arg, bool durable)
+{
+	(void)w;
+	(void)arg;
+	(void)durable;
+}
+
 bool
 plan_feeds_back(struct attempt_run *a, const struct outcome *o)
 {
 	struct worker *w = a->w;
+	struct json *told = json_object();
+	struct err e = {0};
 
 	event_begin(w, "PlanRejected");
 	event_op(w, a->op);
 	event_text(w, "message", o->message != NULL ? o->message : "");
 	event_end(w);
-	if (w->planning.refusals == FLOW_PLAN_FEEDBACKS)
+	if (refusals(w) >= FLOW_PLAN_FEEDBACKS) {
+		json_unref(told);
 		return false;
-	w->planning.refusals++;
-	free(w->planning.why);
-	json_unref(w->planning.answer);
-	w->planning.why = o->message != NULL ? strdup(o->message) : NULL;
-	w->planning.answer = o->response != NULL ? json_ref(o->response) : NULL;
+	}
+	told = json_set(told, "refusals", json_int(refusals(w) + 1));
+	told = json_set(told, "answer", shown_answer(o->response));
+	told = json_set(told, "why",
+	    json_string_lossy(slice_of(o->message != NULL ? o->message : "it cannot be read"), NULL));
+	if (flow_context_keep(w, CONTEXT_PLANNER, told, &e) != 0 ||
+	    flow_context_commit(w, feedback_saved, NULL, &e) != 0)
+		worker_error(w, &e);
 	return true;
+}
+
+struct json *
+plan_forget_feedback(struct worker *w, struct json *context)
+{
+	struct json *without;
+	struct err e = {0};
+
+	if (flow_context_kept(w, CONTEXT_PLANNER) == NULL)
+		return context;
+	without = json_remove(context != NULL ? context : json_ref(w->flow_context), slice_of(CONTEXT_PLANNER));
+	if (without == NULL) {
+		err_nomem(&e);
+		worker_error(w, &e);
+	}
+	return without;
 }
 
 static void
 add_refused(const struct worker *w, struct buf *to)
 {
-	struct slice text = json_text(w->planning.answer);
-	struct buf encoded = {0};
+	const struct json *told = flow_context_kept(w, CONTEXT_PLANNER);
 
-	if (w->planning.answer != NULL && text.data == NULL) {
-		json_write(&encoded, w->planning.answer);
-		text = buf_view(&encoded);
-	}
-	if (text.len > ANSWER_SHOWN)
-		text.len = ANSWER_SHOWN;
 	buf_puts(to, "\nThis was answered before and is not a valid plan:\n");
-	buf_slice(to, text);
-	buf_printf(to, "\nWhat is wrong with it: %s\nAnswer again, with the whole plan.\n",
-	    w->planning.why != NULL ? w->planning.why : "it cannot be read");
-	to->failed = to->failed || encoded.failed;
-	buf_clear(&encoded);
+	buf_slice(to, json_text(json_get(told, "answer")));
+	buf_puts(to, "\nWhat is wrong with it: ");
+	buf_slice(to, json_text(json_get(told, "why")));
+	buf_puts(to, "\nAnswer again, with the whole plan.\n");
 }
 
 void
 plan_instruction(const struct worker *w, struct buf *to)
 {
 	flow_planner_format(w->flow, to);
-	if (w->planning.refusals > 0)
+	if (refusals(w) > 0)
 		add_refused(w, to);
 }
 
@@ -257,8 +311,6 @@ plan_of_state(struct worker *w, struct err *e)
 void
 plan_clear(struct worker *w)
 {
-	free(w->planning.why);
-	json_unref(w->planning.answer);
 	json_unref(w->planning.before);
 	json_unref(w->planning.entries);
 	flow_free(w->planning.next);

@@ -17,6 +17,8 @@ int plan_judge(const struct worker *w, struct json **answer, size_t *left_out, s
 
 /* Whether the planner is told what was wrong with its answer and asked again; keeps that then. */
 bool plan_feeds_back(struct attempt_run *a, const struct outcome *o);
+/* The context that the planner's outcome carries, without what was kept. Consumes context (NULL: as it is). */
+struct json *plan_forget_feedback(struct worker *w, struct json *context);
 /* Appends to the planner's instruction what a plan looks like and what was wrong before. */
 void plan_instruction(const struct worker *w, struct buf *to);
 

@@ -413,8 +413,10 @@ settle_attempt(struct attempt_run *a, struct outcome *o)
 		turns_failed(w, i, o);
 		reactive_failed(a);
 	}
-	if (plan_is_awaited(w, i))
+	if (plan_is_awaited(w, i)) {
 		w->planning.left_out = o->left_out;
+		context = plan_forget_feedback(w, context);
+	}
 	op_become(&w->ops[i], o->class == CLASS_NONE ? OP_COMPLETED : OP_FAILED);
 	w->ops[i].response = o->response != NULL ? json_ref(o->response) : NULL;
 	agents_settled(w, i, o->conversation);
@@ -431,7 +433,7 @@ settle_bare(struct worker *w, uint32_t i, struct outcome *o)
 	w->ops[i].response = o->response != NULL ? json_ref(o->response) : NULL;
 	event_settled(w, i, NULL, o);
 	count_settled(w, i);
-	record(w, i, make_entry(w, i, NULL, o), NULL);
+	record(w, i, make_entry(w, i, NULL, o), plan_is_awaited(w, i) ? plan_forget_feedback(w, NULL) : NULL);
 }
 
 void

@@ -163,9 +163,6 @@ struct unsaved {
 
 /* While the planner is all there is of the flow; plan.h. */
 struct planning {
-	unsigned refusals;   /* answers that were no plan and were said to be none */
-	char *why;	     /* of the latest */
-	struct json *answer; /* the latest */
 	size_t left_out;     /* operations of the accepted one that were too many */
 	struct json *before; /* the plan that the run began with */
 	struct flow *next;   /* its plan is being saved; NULL: it is not */

@@ -64,6 +64,7 @@ cat >"$T/refusals" <<'R'
 4	flowsup emit context append /n 1	no array
 4	flowsup emit context set /operator_messages '[]'	kept by flowsup
 4	flowsup emit context remove /approvals	kept by flowsup
+4	flowsup emit context set /planner_feedback '{}'	kept by flowsup
 4	flowsup emit context set "" '{}'	whole context
 2	flowsup emit context get /nothing	nothing stands
 2	flowsup emit context get nothing	pointer

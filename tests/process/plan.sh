@@ -153,4 +153,34 @@ wait_until closed
 rm "$AGENT/plan-waits"
 "$FLOWSUP" wait "$RUN" >/dev/null 2>&1
 equal "after the deadline a planner is not asked again" "124 1" "$? $(asked)"
+deadline_is_ahead
+"$FLOWSUP" supervisor stop
+movable "$FLOWSUP" supervisor
+
+# What it was to be told it is told by the resume, whatever ended the run before: and no more often for that.
+answers 'still no' 'not at all'
+touch "$AGENT/plan-waits"
+told() { tr '\n' ' ' <"$AGENT/planned-$1"; }
+feedback() { exported | grep -o '"planner_feedback":{"refusals":[0-9]*'; }
+RUN=$("$FLOWSUP" resume "$RUN" 2>/dev/null)
+wait_until planning
+matches "a resume gives the first answer back, with what was wrong" \
+	'This was answered before and is not a valid plan: no What is wrong with it: response: line 1, column' "$(told 1)"
+"$FLOWSUP" pause "$RUN" >/dev/null 2>&1
+wait_until status_is "$RUN" paused
+rm "$AGENT/plan-waits"
+waits() { grep -q '"event":"NodePaused".*"op":"planner"' "$(run_dir)/events.jsonl"; }
+wait_until waits
+equal "how many there were stands in the checkpoint" '"planner_feedback":{"refusals":2' "$(feedback)"
+kill -KILL "$(run_fact "$RUN" worker_pid)"
+wait_until status_is "$RUN" crashed
+RUN=$("$FLOWSUP" resume "$RUN" 2>/dev/null)
+wait_until ended
+matches "the same after the death of a worker" 'not a valid plan: still no What is wrong' "$(told 2)"
+equal "which is the last time" "failed 2" "$(run_status "$RUN") $(asked)"
+equal "with the outcome nothing is left of them" "" "$(feedback)"
+answers "$TWO"
+RUN=$("$FLOWSUP" resume "$RUN" --retry-failed 2>/dev/null)
+wait_until ended
+equal "what begins anew is not told of them" "completed 0" "$(run_status "$RUN") $(grep -c 'answered before' "$AGENT/planned-1")"
 plan
