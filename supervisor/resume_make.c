@@ -158,6 +158,30 @@ say_forked(const struct resuming *r, struct json **carry, struct err *e)
 	return *carry != NULL ? 0 : err_nomem(e);
 }
 
+/* The session of what is resumed, behind those that it has resumed: the new run has its own in the place
+ * where theirs stood. Something else under that name stays, as the first. */
+static struct json *
+earlier_sessions(const struct json *state)
+{
+	const struct json *before = json_get(json_get(state, "config"), "earlier_sessions");
+	const struct json *session = json_get(state, "session_id");
+	struct json *all = json_type(before) == JSON_ARRAY ? json_ref(before) : json_array();
+
+	if (before != NULL && json_type(before) != JSON_ARRAY)
+		all = json_append(all, json_ref(before));
+	return json_type(session) == JSON_STRING ? json_append(all, json_ref(session)) : all;
+}
+
+static int
+carry_sessions(const struct resuming *r, struct json **carry, struct err *e)
+{
+	struct json *config = json_ref(json_get(*carry, "config"));
+
+	config = json_set(config, "earlier_sessions", earlier_sessions(r->state));
+	*carry = json_set(*carry, "config", config);
+	return *carry != NULL ? 0 : err_nomem(e);
+}
+
 /* How many requests were rejected stands in the row alone. */
 static int
 carry_rejected(const struct resuming *r, struct json **carry, struct err *e)
@@ -190,7 +214,9 @@ make_carry(const struct resuming *r, struct json **out, struct err *e)
 	free(root);
 	if (*out == NULL)
 		return -1;
-	return r->fork ? say_forked(r, out, e) : carry_rejected(r, out, e);
+	if (r->fork)
+		return say_forked(r, out, e);
+	return carry_sessions(r, out, e) == 0 ? carry_rejected(r, out, e) : -1;
 }
 
 /* An older form was a choice for the run that is over: what goes on is of the newest. */

@@ -158,10 +158,15 @@ const char *ckpt_status_name(enum ckpt_status s); /* "clean", ... */
 
 /* ---- Other forms ---- */
 
+/* A member of config: what a file of an older version had and version 3 has no place for; described in
+ * flowsup-checkpoint(5). */
+#define CKPT_V2_MEMBERS "v2_members"
+
 /* A version 2 (or 1, or version-less) state as version 3 wants it: unknown top-level members go to
  * config.v2_members. Consumes state. */
 struct json *ckpt_migrate(struct json *state, int from_version, struct err *e);
-/* Writes a state as a complete version 2 file, or as a version 3 base with an empty journal, into
+/* Writes a state as a complete version 2 file, with what was put into config.v2_members back in its place,
+ * or as a version 3 base with an empty journal, into
  * an existing directory where neither name exists. */
 int ckpt_write_new(const struct fs_ops *fs, int dirfd, const char *base_name, int version,
     const struct json *state, struct err *e);

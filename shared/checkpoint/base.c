@@ -190,20 +190,28 @@ is_set(const struct json *v)
 	return v != NULL && json_type(v) != JSON_NULL;
 }
 
-/*
- * Whether a version 2 file must carry plan[].node_id: its older readers know no such member and
- * refuse, so it is written only where they would misread the file otherwise.
- */
-static bool
-snapshot_needs_guard(const struct state *s)
+bool
+plan_needs_nodes(const struct json *config, const struct json *spawned)
 {
-	struct json_iter it = json_iterate(s->spawned);
+	struct json_iter it = json_iterate(spawned);
 	const struct json *entry;
 
-	if (is_set(json_get(json_get(s->rest, "config"), "timeout")))
+	if (is_set(json_get(config, "timeout")))
 		return true;
 	while (json_next(&it, NULL, &entry))
 		if (is_set(json_get(entry, "parent_id")) || is_set(json_get(entry, "escalated_from")))
+			return true;
+	return false;
+}
+
+bool
+plan_has_nodes(const struct json *plan)
+{
+	struct json_iter it = json_iterate(plan);
+	const struct json *entry;
+
+	while (json_next(&it, NULL, &entry))
+		if (json_get(entry, "node_id") != NULL)
 			return true;
 	return false;
 }
@@ -221,7 +229,7 @@ plan_without_nodes(const struct json *plan)
 }
 
 int
-snapshot_encode(struct sink *to, const struct state *s, struct err *e)
+snapshot_encode(struct sink *to, const struct state *s, bool nodes, struct err *e)
 {
 	struct json *root = state_root(s);
 	struct json_iter it;
@@ -229,7 +237,7 @@ snapshot_encode(struct sink *to, const struct state *s, struct err *e)
 	struct slice name;
 	int result = 0;
 
-	if (root != NULL && !snapshot_needs_guard(s))
+	if (root != NULL && !nodes && !plan_needs_nodes(json_get(root, "config"), s->spawned))
 		root = json_set(root, "plan", plan_without_nodes(json_get(root, "plan")));
 	if (root == NULL)
 		return err_nomem(e);
@@ -328,7 +336,7 @@ check_spawned(const struct json *spawned, struct refusal *r, struct err *e)
 	return result;
 }
 
-/* In a version 2 file `escalated_from` needs a guard beside it; see snapshot_needs_guard(). */
+/* In a version 2 file `escalated_from` needs a guard beside it; see plan_needs_nodes(). */
 static int
 check_guard(const struct json *root, struct refusal *r, struct err *e)
 {
@@ -341,11 +349,7 @@ check_guard(const struct json *root, struct refusal *r, struct err *e)
 		if (is_set(json_get(entry, "escalated_from")))
 			witness = entry;
 	}
-	it = json_iterate(json_get(root, "plan"));
-	while (json_next(&it, NULL, &entry))
-		if (json_get(entry, "node_id") != NULL)
-			return 0;
-	if (witness != NULL)
+	if (witness != NULL && !plan_has_nodes(json_get(root, "plan")))
 		return refuse(r, "unguarded_splice", witness, e,
 		    "a spawned entry replaces another, and the file has no guard beside it");
 	return 0;

@@ -15,8 +15,14 @@ int generation_make(char to[CKPT_GENERATION_TEXT], struct err *e);
 
 /* A whole base; -1 with what the sink said. */
 int base_encode(struct sink *to, const char *generation, const struct state *s, struct err *e);
-/* A whole version 2 file, of a state that is not packed. */
-int snapshot_encode(struct sink *to, const struct state *s, struct err *e);
+/* A whole version 2 file, of a state that is not packed. nodes: its plan has node ids in any case. */
+int snapshot_encode(struct sink *to, const struct state *s, bool nodes, struct err *e);
+/*
+ * Whether a version 2 file must carry plan[].node_id: its older readers know no such member and refuse,
+ * so it is written only where they would misread the file otherwise.
+ */
+bool plan_needs_nodes(const struct json *config, const struct json *spawned);
+bool plan_has_nodes(const struct json *plan);
 
 /* The file's version: 1 when absent; refused when it is none of the integers 1, 2 and 3. */
 int base_version(const struct json *root, int *version, struct refusal *r, struct err *e);

@@ -20,7 +20,7 @@ emit_snapshot(const void *arg, struct sink *to, struct err *e)
 
 	if (s->version == 3)
 		return base_encode(to, s->generation, s->state, e);
-	return snapshot_encode(to, s->state, e);
+	return snapshot_encode(to, s->state, false, e);
 }
 
 static int

@@ -44,43 +44,54 @@ value_or(const struct json *v, struct json *otherwise)
 	return json_ref(v);
 }
 
+/*
+ * What version 3 has no place for, as an object: the unknown members, and under the names of known ones,
+ * which no unknown one can have, what else is to be put back in a file of version 2. See version_2_form().
+ */
 static struct json *
-migrated_config(const struct json *state, struct json *unknown)
+v2_members(const struct json *state)
+{
+	const struct json *config = json_get(state, "config");
+	const struct json *taken = json_get(config, CKPT_V2_MEMBERS);
+	struct json *found = unknown_members(state);
+
+	if (taken != NULL)
+		found = json_set(found, "config", json_set(json_object(), CKPT_V2_MEMBERS, json_ref(taken)));
+	if (plan_has_nodes(json_get(state, "plan")) &&
+	    !plan_needs_nodes(config, json_get(state, "spawned")))
+		found = json_set(found, "plan", json_cstr("node_id"));
+	return found;
+}
+
+static struct json *
+migrated_config(const struct json *state)
 {
 	struct json *config = value_or(json_get(state, "config"), json_object());
+	struct json *found = v2_members(state);
 
-	if (unknown != NULL && json_length(unknown) == 0) {
-		json_unref(unknown);
+	if (found != NULL && json_length(found) == 0) {
+		json_unref(found);
 		return config;
 	}
-	return json_set(config, "v2_members", unknown);
+	return json_set(config, CKPT_V2_MEMBERS, found);
 }
 
 struct json *
 ckpt_migrate(struct json *state, int from_version, struct err *e)
 {
-	struct json *unknown, *made = json_object();
+	struct json *made = json_object();
 	const char *const *name;
 	const struct json *value;
 
-	if (from_version == 3)
-		return state;
-	unknown = unknown_members(state);
-	if (unknown != NULL && json_length(unknown) > 0 &&
-	    json_get(json_get(state, "config"), "v2_members") != NULL) {
-		err_set(e, ERR_REFUSED, "`config.v2_members` is taken already, and there are more "
-		    "members that are not known");
-		json_unref(unknown);
+	if (from_version == 3) {
 		json_unref(made);
-		json_unref(state);
-		return NULL;
+		return state;
 	}
 	for (name = base_member_order(); *name != NULL; name++) {
 		value = json_get(state, *name);
-		if (strcmp(*name, "config") == 0) {
-			made = json_set(made, *name, migrated_config(state, unknown));
-			unknown = NULL;
-		} else if (strcmp(*name, "spawned") == 0)
+		if (strcmp(*name, "config") == 0)
+			made = json_set(made, *name, migrated_config(state));
+		else if (strcmp(*name, "spawned") == 0)
 			made = json_set(made, *name, value_or(value, json_array()));
 		else if (strcmp(*name, "session_id") == 0 || strcmp(*name, "prompt") == 0)
 			made = json_set(made, *name, value_or(value, json_null()));
@@ -181,6 +192,53 @@ fresh_close(struct fresh *f)
 		(void)fs_close(f->fs, "ckpt.new.close", &f->pin.fd, NULL);
 }
 
+/*
+ * The state as version 2 had it, or would have: what v2_members() put away is where it was, in config
+ * stays what is no such thing. *nodes: the plan keeps its node ids though nothing needs them.
+ */
+static struct json *
+version_2_form(const struct json *state, bool *nodes)
+{
+	const struct json *config = json_get(state, "config");
+	const struct json *away = json_get(config, CKPT_V2_MEMBERS), *value;
+	const struct json *taken = json_get(json_get(away, "config"), CKPT_V2_MEMBERS);
+	struct json *root = json_ref(state), *cleared;
+	struct json_iter it = json_iterate(away);
+	struct slice name;
+
+	*nodes = slice_is(json_text(json_get(away, "plan")), "node_id");
+	if (json_type(away) != JSON_OBJECT)
+		return root;
+	while (json_next(&it, &name, &value))
+		if (!is_known(name) && !slice_is(name, "version"))
+			root = json_setn(root, name, json_ref(value));
+	cleared = json_remove(json_ref(config), slice_of(CKPT_V2_MEMBERS));
+	if (taken != NULL)
+		cleared = json_set(cleared, CKPT_V2_MEMBERS, json_ref(taken));
+	return json_set(root, "config", cleared);
+}
+
+/* Checked as a reader will check it: whatever stood in config, no base may come of it. */
+static int
+encode_version_2(struct sink *to, const struct json *state, struct err *e)
+{
+	struct json *root;
+	struct state s;
+	bool nodes;
+	int result = -1, version;
+
+	root = version_2_form(state, &nodes);
+	if (root == NULL)
+		return err_nomem(e);
+	if (base_version(root, &version, NULL, e) == 0 && base_check(root, 2, NULL, e) == 0 &&
+	    state_init(&s, root, e) == 0) {
+		result = snapshot_encode(to, &s, nodes, e);
+		state_clear(&s);
+	}
+	json_unref(root);
+	return result;
+}
+
 static int
 encode_new(struct sink *to, int version, const struct json *state, struct err *e)
 {
@@ -188,10 +246,13 @@ encode_new(struct sink *to, int version, const struct json *state, struct err *e
 	struct state s;
 	int result;
 
-	if (state_check(state, NULL, e) != 0 || generation_make(generation, e) != 0 ||
-	    state_init(&s, state, e) != 0)
+	if (state_check(state, NULL, e) != 0)
 		return -1;
-	result = version == 3 ? base_encode(to, generation, &s, e) : snapshot_encode(to, &s, e);
+	if (version == 2)
+		return encode_version_2(to, state, e);
+	if (generation_make(generation, e) != 0 || state_init(&s, state, e) != 0)
+		return -1;
+	result = base_encode(to, generation, &s, e);
 	state_clear(&s);
 	return result;
 }

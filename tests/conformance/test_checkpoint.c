@@ -836,6 +836,93 @@ test_checkpoint__version_2_migrates_without_loss(void **unused)
 	fixture_remove(&fx);
 }
 
+/* Through version 3 and back: every member is again where it was. */
+static void
+test_checkpoint__version_2_comes_back_whole(void **unused)
+{
+	static const char *const files[] = {
+		V2_WITH("'version':2,", V2_PLAN, "[]", ""),
+		V2_WITH("'version':2,", V2_PLAN, "[]", ",'extra':{'a':[1.0]},'zz':null"),
+		V2_WITH("'version':2,", V2_PLAN, "[]", ",'v2_members':{'x':1}"),
+		V2_WITH("'version':2,", V2_PLAN, "[]", ",'generation':'g'"),
+		V2_WITH("'version':2,", V2_PLAN, "[]", ",'journal_seq':0,'plans':[],'configs':{}"),
+		V2_WITH("'version':2,", PLAN, "[]", ",'x':1"), /* node ids that guard nothing */
+		V2_WITH("'version':2,", PLAN, "[" NODE("n") "]", ""),
+		V2_WITH("'version':2,", PLAN, "[{'node_id':'n','status':'failed','response':null,"
+		    "'parent_id':'" G "','escalated_from':'m'}]", ",'x':1"),
+		"{'version':2,'session_id':'s','prompt':null,'plan':" V2_PLAN ",'flow_context':{},'ops':{},"
+		    "'spawned':[],'config':{'v2_members':{'a':1}}}",
+		"{'version':2,'session_id':'s','prompt':null,'plan':" V2_PLAN ",'flow_context':{},'ops':{},"
+		    "'spawned':[],'config':{'v2_members':{'a':1}},'b':2}",
+		"{'version':2,'session_id':'s','prompt':null,'plan':" V2_PLAN ",'flow_context':{},'ops':{},"
+		    "'spawned':[],'config':{'v2_members':{'config':{'v2_members':7},'plan':'node_id','a':1}},"
+		    "'v2_members':3,'b':2}",
+		"{'version':2,'session_id':'s','prompt':null,'plan':" PLAN ",'flow_context':{},'ops':{},"
+		    "'spawned':[],'config':{'v2_members':null,'timeout':'1s'}}",
+	};
+	struct json *first = NULL, *state = NULL, *last = NULL;
+	struct ckpt_report r;
+	struct err e = {0};
+	struct fixture fx;
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		print_message("# %s\n", files[i]);
+		fixture_make(&fx);
+		put(fx.run_fd, files[i], NULL);
+		assert_works(ckpt_load(fx.run_fd, NULL, &first, &r, &e), e);
+		state = ckpt_migrate(json_ref(first), r.format, &e);
+		assert_non_null(state);
+		fixture_again(&fx);
+		assert_works(ckpt_write_new(NULL, fx.run_fd, CKPT_BASE, 3, state, &e), e);
+		json_unref(state);
+		assert_works(ckpt_load(fx.run_fd, NULL, &state, &r, &e), e);
+		fixture_again(&fx);
+		assert_works(ckpt_write_new(NULL, fx.run_fd, CKPT_BASE, 2, state, &e), e);
+		assert_works(ckpt_load(fx.run_fd, NULL, &last, &r, &e), e);
+		assert_int_equal(r.format, 2);
+		assert_true(json_equal(first, last));
+		json_unref(first);
+		json_unref(state);
+		json_unref(last);
+		fixture_remove(&fx);
+	}
+}
+
+/* What config holds makes no file that is taken for something else, or that its reader refuses. */
+static void
+test_checkpoint__version_2_is_no_base_in_disguise(void **unused)
+{
+	static const char *const states[] = {
+		"{'session_id':'s','prompt':'p','plan':[],'config':{'v2_members':{'generation':'" G "',"
+		    "'journal_seq':0}},'flow_context':{},'ops':{},'spawned':[]}",
+		"{'session_id':'s','prompt':'p','plan':" V2_PLAN ",'config':{},'flow_context':{},'ops':{},"
+		    "'spawned':[{'node_id':'n','status':'failed','response':null,'escalated_from':'m'}]}",
+	};
+	struct err e = {0};
+	struct fixture fx;
+	struct stat st;
+	struct json *state;
+	size_t i;
+
+	(void)unused;
+	fixture_make(&fx);
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		state = fixture_json(states[i]);
+		assert_fails(ckpt_write_new(NULL, fx.run_fd, CKPT_BASE, 2, state, &e), ERR_CHECKPOINT, e);
+		assert_int_equal(fstatat(fx.run_fd, CKPT_BASE, &st, 0), -1);
+		json_unref(state);
+	}
+	state = fixture_json("{'session_id':'s','prompt':'p','plan':[],'config':{'v2_members':{'version':3}},"
+	    "'flow_context':{},'ops':{},'spawned':[]}");
+	assert_works(ckpt_write_new(NULL, fx.run_fd, CKPT_BASE, 2, state, &e), e);
+	json_unref(state);
+	assert_works(ckpt_load(fx.run_fd, NULL, &state, &(struct ckpt_report){0}, &e), e);
+	json_unref(state);
+	fixture_remove(&fx);
+}
+
 static void
 test_checkpoint__new_pairs_never_replace(void **unused)
 {
@@ -963,6 +1050,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_checkpoint__reports_hold_no_payload),
 	cmocka_unit_test(test_checkpoint__report_has_every_member),
 	cmocka_unit_test(test_checkpoint__version_2_migrates_without_loss),
+	cmocka_unit_test(test_checkpoint__version_2_comes_back_whole),
+	cmocka_unit_test(test_checkpoint__version_2_is_no_base_in_disguise),
 	cmocka_unit_test(test_checkpoint__new_pairs_never_replace),
 	cmocka_unit_test(test_checkpoint__compaction_keeps_the_state),
 	cmocka_unit_test(test_checkpoint__compaction_keeps_what_only_the_journal_has),

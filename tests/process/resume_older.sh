@@ -43,6 +43,9 @@ for format in 3 2; do
 	equal "the source is untouched" "$before" "$(sums "$(dir_of "$first")")"
 	equal "the new run writes version 3" 3 \
 		"$(json "$(head -c 40 "$(dir_of "$third")/checkpoint.json")" version)"
+	equal "its sessions are known" \
+		"[\"$(json "$("$FLOWSUP" show "$first" --json)" session_id)\",\"$(json "$("$FLOWSUP" show "$second" --json)" session_id)\"]" \
+		"$(state "$third" '$s->{config}{earlier_sessions}')"
 	state "$third" '+{map {$_ => $s->{ops}{$_}{response}} qw(one slow last)}' >"$T/results.$format"
 	state "$third" '$s->{ops}{big}{response}{size}' >>"$T/results.$format"
 	equal "what was saved ran once" "1 1" "$(times one) $(times big)"
@@ -81,6 +84,7 @@ equal "only what was missing ran" "wrote" "$(cat count)"
 equal "with the response of before" found "$(state "$new" '$s->{ops}{writer}{response}')"
 equal "the source is untouched" "$before" "$(sums old)"
 equal "unknown members are kept" '{"odd":{"a":[2]}}' "$(state "$new" '$s->{config}{v2_members}')"
+equal "the session it came from too" '["s-1"]' "$(state "$new" '$s->{config}{earlier_sessions}')"
 equal "those of an entry too" '{"kept":1}' "$(state "$new" '$s->{ops}{researcher}{extra}')"
 equal "and of the plan" '["x"]done["m"]' "$(state "$new" '$s->{plan}[1]{inputs}')$(state "$new" \
 	'$s->{plan}[1]{exit_criteria}')$(state "$new" '$s->{plan}[1]{modes}')"
@@ -93,6 +97,23 @@ matches "show knows its operations" 'writer +completed' "$("$FLOWSUP" show "$new
 "$FLOWSUP" resume ./old 2>"$T/err"
 equal "a directory is resumed once" 4 $?
 matches "and the other is told the run it became" "already resumed, as run $new" "$(cat "$T/err")"
+
+# Nothing is in the way of a member, whatever it is called; and the way back gives the file again.
+rm -f count
+legacy names '"version":2,"generation":"g","v2_members":[1],' '[]' "$roles" ''
+sed -i 's/"config":{/"config":{"v2_members":{"mine":true},"earlier_sessions":"none",/' names/checkpoint.json
+as_json() { perl -MJSON::PP -e 'local $/; print JSON::PP->new->canonical->encode(decode_json(<STDIN>))' <"$1/checkpoint.json"; }
+check "a file with members of such names is migrated" silent "$FLOWSUP" checkpoint migrate names migrated
+check "and exported, to version 3" silent "$FLOWSUP" checkpoint export names third
+check "and to version 2" silent "$FLOWSUP" checkpoint export names again --checkpoint-format 2
+equal "which says the same" "$(as_json names)" "$(as_json again)"
+check "back from version 3" silent "$FLOWSUP" checkpoint export migrated back --checkpoint-format 2
+equal "it says the same" "$(as_json names)" "$(as_json back)"
+new=$("$FLOWSUP" resume ./names --wait 2>"$T/err")
+equal "and it is resumed" 0 $?
+equal "with them" '{"config":{"v2_members":{"mine":true}},"generation":"g","odd":{"a":[2]},"v2_members":[1]}' \
+	"$(state "$new" '$s->{config}{v2_members}' | sed 's/"mine":1/"mine":true/')"
+equal "and the session behind what stood there" '["none","s-1"]' "$(state "$new" '$s->{config}{earlier_sessions}')"
 
 legacy unresolved '"version":2,' '[]' '{"researcher":{"provider":"sh"}}' ''
 "$FLOWSUP" resume unresolved 2>"$T/err"
