@@ -109,9 +109,9 @@ static int
 print_plan(const struct flow *f, struct output *out, struct err *e)
 {
 	static const struct column columns[] = {
-	    {.title = "OPERATION", .least = ID_LEAST},
+	    {.title = "OPERATION", .least = ID_LEAST, .id = true},
 	    {.title = "DOES", .least = TEXT_LEAST},
-	    {.title = "NEEDS", .least = NEEDS_LEAST, .drop = 1},
+	    {.title = "NEEDS", .least = NEEDS_LEAST, .drop = 1, .id = true},
 	};
 	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
 	struct buf b = {0}, shown = {0};

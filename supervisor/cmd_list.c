@@ -11,7 +11,7 @@
 #include "target.h"
 #include "view.h"
 
-enum { EXIT_RECOVERED = 6, LIMIT_MOST = 100000000, NEXT_MARGIN = 10,
+enum { EXIT_RECOVERED = 6, LIMIT_MOST = 100000000,
 	LINES_KEPT = 5 /* the command, titles, a note with its hint, the prompt */ };
 
 static const char *const examples[] = {
@@ -75,23 +75,8 @@ filter_statuses(const struct cli *c, struct session_filter *f, struct err *e)
 
 /* ---- A table ---- */
 
-/* The last cell. A command is there to be pasted and stays whole; what a run waits for may be cut. */
 static void
-add_next(const struct output *out, struct table *t, const struct buf *next, bool is_command)
-{
-	struct buf cut = {0};
-
-	if (out->width == 0 || is_command || next->len == 0) {
-		table_text(t, OUT_DIM, buf_text(next));
-		return;
-	}
-	text_fit(&cut, buf_view(next), out->width - NEXT_MARGIN, out->unicode);
-	table_text(t, OUT_DIM, buf_text(&cut));
-	buf_clear(&cut);
-}
-
-static void
-add_row(const struct output *out, struct table *t, const struct json *run)
+add_row(struct table *t, const struct json *run)
 {
 	char text[DURATION_TEXT], progress[PROGRESS_TEXT];
 	struct buf b = {0};
@@ -109,14 +94,13 @@ add_row(const struct output *out, struct table *t, const struct json *run)
 		table_text(t, OUT_PLAIN, "");
 	buf_reset(&b);
 	render_next(run, &b);
-	add_next(out, t, &b, render_member(run, "resume_command")[0] != '\0' ||
-	    render_member(run, "answer_command")[0] != '\0');
+	table_text(t, OUT_DIM, buf_text(&b));
 	buf_clear(&b);
 }
 
 /* The same of one of which its row says all: of ten thousand each value counts. */
 static void
-add_plain_row(const struct output *out, struct table *t, const struct session *s)
+add_plain_row(struct table *t, const struct session *s)
 {
 	char text[DURATION_TEXT], progress[PROGRESS_TEXT];
 	const char *status = status_word(s->status);
@@ -131,7 +115,7 @@ add_plain_row(const struct output *out, struct table *t, const struct session *s
 	table_text(t, OUT_PLAIN, "");
 	if (s->resumed_as_run[0] != '\0')
 		render_resumed_as(s->resumed_as_run, &b);
-	add_next(out, t, &b, false);
+	table_text(t, OUT_DIM, buf_text(&b));
 	buf_clear(&b);
 }
 
@@ -157,7 +141,6 @@ new_table(void)
 
 struct listing {
 	const struct view *view;
-	const struct output *out;
 	struct json *runs;   /* array; or */
 	struct table *table; /* where nothing but its rows is wanted */
 	struct json *lacking; /* the first that was found without its worker, or NULL */
@@ -182,7 +165,7 @@ keep_run(struct listing *l, struct json *run)
 		l->lacking = json_ref(run);
 	l->count++;
 	if (l->table != NULL) {
-		add_row(l->out, l->table, run);
+		add_row(l->table, run);
 		json_unref(run);
 		return 0;
 	}
@@ -204,7 +187,7 @@ add_run(void *arg, const struct session *s)
 	if (!session_is_plain(s) || !view_has_directory(l->view, s))
 		return keep_run(l, view_run_brief(l->view, s, &l->err));
 	if (!l->resumable_only) {
-		add_plain_row(l->out, l->table, s);
+		add_plain_row(l->table, s);
 		l->count++;
 	}
 	return 0;
@@ -271,7 +254,7 @@ print_table(struct output *out, struct table *t, const struct json *runs, int li
 	const struct json *run;
 
 	while (json_next(&it, NULL, &run))
-		add_row(out, t, run);
+		add_row(t, run);
 	return table_print_most(t, out, "", lines);
 }
 
@@ -435,7 +418,7 @@ static int
 print_list(struct cli *c, struct target *t, struct session_filter *f, struct err *e)
 {
 	struct view v;
-	struct listing l = {.view = &v, .out = c->out, .resumable_only = cli_flag(c, "resumable")};
+	struct listing l = {.view = &v, .resumable_only = cli_flag(c, "resumable")};
 	bool filtered = f->nstatuses > 0 || f->labels != NULL || f->since > 0 || l.resumable_only;
 	int lines = lines_for_runs(c, filtered), status = 0, r;
 	struct table *table;

@@ -38,8 +38,8 @@ print_arguments(const struct flow *f, struct output *out, struct err *e)
 	static const struct column columns[] = {
 	    {.title = "ARGUMENT"},
 	    {.title = "TYPE"},
-	    {.title = "DEFAULT", .least = 12},
-	    {.title = "MEANS", .least = 20},
+	    {.title = "DEFAULT", .least = 13},
+	    {.title = "MEANS", .least = 30, .below = "means"},
 	};
 	struct flow_arg arg;
 	struct table *t;
@@ -234,7 +234,7 @@ print_table(const struct playbooks *p, struct output *out, struct err *e)
 	static const struct column columns[] = {
 	    {.title = "PLAYBOOK"},
 	    {.title = "ARGUMENTS", .least = 16},
-	    {.title = "DOCUMENT", .least = 20},
+	    {.title = "DOCUMENT", .below = "document"},
 	};
 	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
 	struct buf b = {0};

@@ -283,13 +283,13 @@ static void
 print_operations(struct output *out, const struct json *run)
 {
 	static const struct column columns[] = {
-	    {.title = "OPERATION", .least = 10},
+	    {.title = "OPERATION", .least = 10, .id = true},
 	    {.title = "STATE"},
 	    {.title = "ATTEMPT", .right = true, .drop = 1},
 	    {.title = "EXIT", .right = true},
 	    {.title = "TIME", .right = true, .drop = 2},
 	    {.title = "SAVED", .drop = 3},
-	    {.title = "WHY", .least = 12},
+	    {.title = "WHY", .least = 24, .below = "why"},
 	};
 	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
 	struct json_iter it = json_iterate(json_get(run, "ops"));

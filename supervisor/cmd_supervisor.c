@@ -88,7 +88,8 @@ static void
 print_workers(struct output *out, const struct json *workers)
 {
 	static const struct column columns[] = {
-	    {.title = "RUN"}, {.title = "PID", .right = true}, {.title = "STATE"}, {.title = "DONE"}};
+	    {.title = "RUN"}, {.title = "PID", .right = true, .drop = 2}, {.title = "STATE"},
+	    {.title = "DONE", .right = true, .drop = 1}};
 	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
 	struct json_iter it = json_iterate(workers);
 	const struct json *w;

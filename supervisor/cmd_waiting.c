@@ -124,7 +124,7 @@ print(struct cli *c, const struct json *all)
 	static const struct column columns[] = {
 	    {.title = "RUN"},
 	    {.title = "NAME", .least = 5, .most = COLUMNS_OF_NAME, .drop = 3},
-	    {.title = "OPERATION", .least = 9},
+	    {.title = "OPERATION", .least = 9, .id = true},
 	    {.title = "WAITS FOR", .drop = 1},
 	    {.title = "SINCE", .right = true, .drop = 2},
 	    {.title = "ANSWER", .below = "answer"},

@@ -324,7 +324,7 @@ draw_operation(struct live *l, const struct running *r, int name_width)
 	int pad;
 
 	text_neutralise(&clean, slice_of(r->op), false);
-	text_fit(&name, buf_view(&clean), name_width, l->out->unicode);
+	text_fit_id(&name, buf_view(&clean), name_width, l->out->unicode);
 	pad = name_width - text_width(buf_view(&name));
 	buf_printf(&b, "  %s%*s %8s  ", buf_text(&name), pad > 0 ? pad : 0, "",
 	    render_seconds(now_seconds() - r->since, text));

@@ -13,7 +13,8 @@
 #include "output.h"
 
 enum { PENDING_MOST = 65536, WIDTH_DEFAULT = 80, WIDTH_LEAST = 8, WIDTH_MOST = 1000, CELL_GAP = 2,
-	BELOW_INDENT = 4, BELOW_MARK = 2 };
+	BELOW_INDENT = 4, BELOW_MARK = 2,
+	ID_CUT_LEAST = 5 };
 
 static bool
 environment_says_utf8(void)
@@ -257,11 +258,32 @@ text_width(struct slice text)
 	return total;
 }
 
+/* Bytes of as many whole characters as fit into so many columns. */
+static size_t
+prefix_of(struct slice text, int columns)
+{
+	size_t at, len;
+	int used = 0, w;
+
+	for (at = 0; at < text.len; at += len) {
+		len = next_character((struct slice){text.data + at, text.len - at}, &w);
+		if (used + w > columns)
+			break;
+		used += w;
+	}
+	return at;
+}
+
+static const char *
+cut_mark(bool unicode)
+{
+	return unicode ? "…" : "~";
+}
+
 void
 text_fit(struct buf *to, struct slice text, int columns, bool unicode)
 {
-	int used = 0, w;
-	size_t len, at = 0;
+	size_t at;
 
 	if (columns <= 0)
 		return;
@@ -269,14 +291,30 @@ text_fit(struct buf *to, struct slice text, int columns, bool unicode)
 		buf_slice(to, text);
 		return;
 	}
-	for (; at < text.len; at += len) {
-		len = next_character((struct slice){text.data + at, text.len - at}, &w);
-		if (used + w > columns - 1)
-			break;
-		used += w;
-	}
+	at = prefix_of(text, columns - 1);
 	buf_add(to, text.data, at);
-	buf_puts(to, unicode ? "…" : "~");
+	buf_puts(to, cut_mark(unicode));
+}
+
+void
+text_fit_id(struct buf *to, struct slice id, int columns, bool unicode)
+{
+	int width = text_width(id), tail;
+	size_t from;
+
+	if (columns < ID_CUT_LEAST || width <= columns) {
+		text_fit(to, id, columns, unicode);
+		return;
+	}
+	tail = (columns - 1) / 2;
+	/* A wide character across the cut leaves the tail one column shorter. */
+	for (from = prefix_of(id, width - tail); from < id.len; from++)
+		if (text_width((struct slice){id.data + from, id.len - from}) <= tail &&
+		    ((unsigned char)id.data[from] & 0xc0) != 0x80)
+			break;
+	buf_add(to, id.data, prefix_of(id, columns - 1 - tail));
+	buf_puts(to, cut_mark(unicode));
+	buf_add(to, id.data + from, id.len - from);
 }
 
 /* ---- Tables ---- */
@@ -406,28 +444,32 @@ total_width(const int *widths, size_t n)
 	return total > INT_MAX ? INT_MAX : (int)total;
 }
 
-/* Takes what is too much from the widest column that may be narrowed, as often as needed. */
+/* Takes what is too much from the column that may be narrowed most, until another one may be more. */
 static int
 narrow(const struct table *t, int *widths, int excess)
 {
 	size_t i, widest;
-	int room, best;
+	int room, best, second;
 
 	while (excess > 0) {
-		best = 0;
+		best = second = 0;
 		widest = t->n;
 		for (i = 0; i < t->n; i++) {
 			if (t->columns[i].least <= 0 || widths[i] == 0)
 				continue;
 			room = widths[i] - t->columns[i].least;
 			if (room > best) {
+				second = best;
 				best = room;
 				widest = i;
+			} else if (room > second) {
+				second = room;
 			}
 		}
 		if (widest == t->n)
 			break;
-		room = best < excess ? best : excess;
+		room = best - second + 1 < best ? best - second + 1 : best;
+		room = room < excess ? room : excess;
 		widths[widest] -= room;
 		excess -= room;
 	}
@@ -510,6 +552,8 @@ print_cell(struct output *o, const struct column *c, struct slice text, int natu
 		out_puts(o, out_style(o, style));
 	if (natural <= width)
 		out_bytes(o, text);
+	else if (c->id)
+		text_fit_id(&o->pending, text, width, o->unicode);
 	else
 		text_fit(&o->pending, text, width, o->unicode);
 	if (style != OUT_PLAIN)
@@ -562,14 +606,20 @@ row_lines(const struct table *t, int width, int indent, size_t below, size_t row
 static void
 print_below(const struct table *t, struct output *o, const char *indent, size_t column, size_t row)
 {
+	const char *word = t->columns[column].below;
 	struct cell cell = cell_at(t, row * t->n + column);
+	size_t from;
 
 	if (cell.len == 0)
 		return;
-	out_printf(o, "%s%*s%s: %s", indent, BELOW_INDENT, "", t->columns[column].below,
+	if (o->pending.len + cell.len > PENDING_MOST / 2)
+		out_flush(o); /* what is wrapped must be pending */
+	from = o->pending.len;
+	out_printf(o, "%s%*s%s: %s", indent, BELOW_INDENT, "", word,
 	    out_style(o, cell.style));
 	out_bytes(o, (struct slice){t->text.data + cell.at, cell.len});
 	out_printf(o, "%s\n", out_style(o, OUT_PLAIN));
+	out_wrap(o, from, (int)strlen(indent) + BELOW_INDENT + (int)strlen(word) + BELOW_MARK);
 }
 
 /* Returns how many rows were printed: the first, and as many more as `lines` has room for (0: all). */

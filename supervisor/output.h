@@ -60,6 +60,8 @@ const char *out_style(const struct output *o, enum out_style s);
 int text_width(struct slice text);
 /* Appends at most `columns` columns of text; one that is longer ends in "…" (or "~"). */
 void text_fit(struct buf *to, struct slice text, int columns, bool unicode);
+/* The same, cut in its middle. */
+void text_fit_id(struct buf *to, struct slice id, int columns, bool unicode);
 
 enum { COLUMNS_OF_NAME = 64 }; /* what tables show of a run's name, which may have any length */
 struct column {
@@ -68,8 +70,10 @@ struct column {
 	int least;  /* may be narrowed to this on a terminal; 0: never narrowed */
 	int most;   /* never wider, where there is no terminal either; 0: as wide as its cells */
 	int drop;   /* > 0: left out when the rest does not fit, highest first */
-	const char *below; /* the column is never cut: where it does not fit, each of its cells stands
-			    * below its row, on a line that begins with this word; or NULL */
+	const char *below; /* where the column does not fit, with `least` columns where that is given, each
+			    * of its cells stands whole below its row, on lines of prose or the line of a
+			    * command, that begin with this word; or NULL */
+	bool id;    /* what is cut keeps its end: ids that begin alike stay apart */
 };
 struct table;
 struct table *table_new(const struct column *columns, size_t n);

@@ -6,7 +6,7 @@
 #include "draw.h"
 #include "flowsup/log.h"
 
-enum { NEEDS_SHOWN = 8, LABELS_SHOWN = 4, WIDEST_ID = 32, ID_LEAST = 10, RAIL_COLUMNS = 7 };
+enum { NEEDS_SHOWN = 8, LABELS_SHOWN = 4, WIDEST_ID = 32, ID_LEAST = 10, RAIL_COLUMNS = 13 };
 
 const char *
 draw_label(const struct drawing *d, size_t op)
@@ -188,15 +188,17 @@ draw_condition(const struct flow_edge *edge, struct buf *to)
 	json_write(to, edge->value);
 }
 
-/* Ids are of one byte a column. */
+/* Ids are of one byte a column; one that is cut keeps its end, by which those that begin alike differ. */
 static void
 draw_text_id(const struct drawing *d, const char *id, size_t len, struct buf *to)
 {
 	bool whole = d->id_most == 0 || len <= d->id_most;
+	size_t tail = whole ? 0 : (d->id_most - 1) / 2;
 
-	buf_add(to, id, whole ? len : d->id_most - 1);
+	buf_add(to, id, whole ? len : d->id_most - 1 - tail);
 	if (!whole)
 		buf_puts(to, d->plain ? "~" : "\xe2\x80\xa6");
+	buf_add(to, id + len - tail, tail);
 }
 
 static void

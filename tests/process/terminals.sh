@@ -115,7 +115,7 @@ for width in 40 80 200; do
 
 	keys -l clear; keys Enter
 	enter 'flowsup list; flowsup show'
-	check "$width columns: list and show end" wait_until shows '^deploy-to-'
+	check "$width columns: list and show end" wait_until shows '^deplo.*tion +completed'
 	wait_until prompt_is_back
 	check "$width columns: ids are whole" shows "$id"
 	check "$width columns: no line of list or show is too wide, but for paths" eval 'printed | grep -v / | fits'
@@ -207,8 +207,27 @@ for words in "check long.yaml" "graph long.yaml" "start -n long.yaml" "show --gr
 	enter "clear; flowsup ${words/$run/@last}"
 	check "narrow: $words says something of both" wait_until eval 'prompt_is_back && [ "$(printed | grep -c "an-op")" -ge 2 ]'
 	check "narrow: $words: no line is wrapped" all_fit
+	check "narrow: $words: what begins alike can be told apart" shows 'an-op[a-z-]*[…~][a-z-]*-1( |$)'
+	check "narrow: $words: both of it" shows 'an-op[a-z-]*[…~][a-z-]*-2( |$)'
 	equal "narrow: $words: whole in a pipe" 2 "$("$FLOWSUP" $words | grep -oE "${long:0:60}-[12]" | sort -u | grep -c .)"
 done
+
+# ---- What is there to be pasted is not cut ----
+resize 40 24
+blocker=$("$FLOWSUP" start --unique key -- sh -c 'read x <never' 2>/dev/null)
+"$FLOWSUP" start --unique key --if-running queue -- true >/dev/null 2>&1
+ends_of() { enter "clear; XDG_CONFIG_HOME=$T/config flowsup $1"; wait_until prompt_is_back; }
+ends_of 'list -n 1'
+check "40 columns: list says whole which run is waited for" shows "^ +$blocker\$"
+ends_of 'supervisor status'
+check "40 columns: supervisor status cuts nothing" eval 'WIDTH=40; printed | fits'
+mkdir -p "$T/config/flowsup/playbooks"
+printf 'args:\n  first: {type: string, help: "what the first argument means, in many words"}\nplan: [{id: a, run: "true"}]\n' \
+	>"$T/config/flowsup/playbooks/wordy.yaml"
+ends_of "play show wordy"
+equal "40 columns: play show cuts nothing" 0 "$(screen | grep -c '…')"
+check "40 columns: and wraps between words" shows '^ +means, in many words$'
+"$FLOWSUP" kill "$blocker" 2>/dev/null
 
 tm kill-server
 plan

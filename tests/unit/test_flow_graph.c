@@ -132,13 +132,13 @@ test_flow_graph__text_cuts_long_ids(void **state)
 {
 	(void)state;
 	check_within(FLOW_GRAPH_TEXT, 39,
-	    "  1 ── fetch-the-whole…\n"
-	    "  2 ── unpack-what-was….* (2)  ← fetch-the-whole…\n"
-	    "  3 ── end                     ← fetch-the-whole…, unpack-what-was….* (2)\n");
+	    "  1 ── fetch-…rchive\n"
+	    "  2 ── unpack…etched.* (2)  ← fetch-…rchive\n"
+	    "  3 ── end                  ← fetch-…rchive, unpack…etched.* (2)\n");
 	check_within(FLOW_GRAPH_PLAIN, 5,
-	    "  1 fetch-the~\n"
-	    "  2 unpack-wh~.* (2)  needs fetch-the~\n"
-	    "  3 end               needs fetch-the~, unpack-wh~.* (2)\n");
+	    "  1 fetch~hive\n"
+	    "  2 unpac~ched.* (2)  needs fetch~hive\n"
+	    "  3 end               needs fetch~hive, unpac~ched.* (2)\n");
 	check_within(FLOW_GRAPH_PLAIN, 0,
 	    "  1 fetch-the-whole-archive\n"
 	    "  2 unpack-what-was-fetched.* (2)  needs fetch-the-whole-archive\n"

@@ -162,6 +162,85 @@ test_output__cells_cannot_steer_a_terminal(void **state)
 }
 
 static void
+test_output__what_goes_below_is_wrapped_between_words_but_no_command(void **state)
+{
+	static const struct column two[] = {
+	    {.title = "ID", .id = true, .least = 6}, {.title = "WHY", .least = 12, .below = "why"}};
+	static const struct {
+		int width;
+		const char *text;
+	} cases[] = {
+	    /* Beside it, cut, while there is room for the least of it. */
+	    {20, "ID      WHY\n"
+		 "op-…-1  waits for r…\n"
+		 "op-…-2  flowsup res…\n"},
+	    {19, "ID\n"
+		 "op-is-long-1\n"
+		 "    why: waits for\n"
+		 "         run 2026\n"
+		 "op-is-long-2\n"
+		 "    why: flowsup resume 2026\n"},
+	};
+	struct table *t;
+	struct output o;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		o = kept(cases[i].width);
+		t = table_new(two, 2);
+		assert_non_null(t);
+		table_text(t, OUT_PLAIN, "op-is-long-1");
+		table_text(t, OUT_PLAIN, "waits for run 2026");
+		table_text(t, OUT_PLAIN, "op-is-long-2");
+		table_text(t, OUT_PLAIN, "flowsup resume 2026");
+		table_print(t, &o, "");
+		assert_string_equal(buf_text(&o.pending), cases[i].text);
+		buf_clear(&o.pending);
+	}
+}
+
+static void
+test_output__columns_share_what_is_too_much(void **state)
+{
+	static const struct column two[] = {{.title = "A", .least = 2}, {.title = "B", .least = 2}};
+	struct output o = kept(14);
+	struct table *t = table_new(two, 2);
+
+	(void)state;
+	assert_non_null(t);
+	table_text(t, OUT_PLAIN, "0123456789");
+	table_text(t, OUT_PLAIN, "0123456789");
+	table_print(t, &o, "");
+	assert_string_equal(buf_text(&o.pending), "A       B\n"
+						  "01234…  01234…\n");
+	buf_clear(&o.pending);
+}
+
+static void
+test_output__an_id_is_cut_in_its_middle(void **state)
+{
+	static const struct {
+		const char *id;
+		int columns;
+		const char *fitted;
+	} cases[] = {
+	    {"operation-1", 11, "operation-1"}, {"operation-1", 10, "opera…on-1"}, {"operation-1", 7, "ope…n-1"},
+	    {"operation-1", 4, "ope…"}, {"漢字漢字漢字", 7, "漢…字"}, {"", 5, ""},
+	};
+	struct buf b;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		b = (struct buf){0};
+		text_fit_id(&b, slice_of(cases[i].id), cases[i].columns, true);
+		assert_string_equal(buf_text(&b), cases[i].fitted);
+		buf_clear(&b);
+	}
+}
+
+static void
 test_output__fit_counts_columns_not_bytes(void **state)
 {
 	static const struct {
@@ -305,6 +384,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_output__table_is_whole_where_there_is_no_terminal),
     cmocka_unit_test(test_output__table_narrows_then_drops_columns),
     cmocka_unit_test(test_output__a_column_that_is_never_cut_goes_below),
+	    cmocka_unit_test(test_output__what_goes_below_is_wrapped_between_words_but_no_command),
+	    cmocka_unit_test(test_output__columns_share_what_is_too_much),
+	    cmocka_unit_test(test_output__an_id_is_cut_in_its_middle),
     cmocka_unit_test(test_output__empty_columns_and_empty_tables_are_left_out),
     cmocka_unit_test(test_output__cells_cannot_steer_a_terminal),
     cmocka_unit_test(test_output__fit_counts_columns_not_bytes),
