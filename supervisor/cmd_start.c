@@ -56,7 +56,7 @@ const struct cli_option start_options[] = {
     {.name = "label", .letter = 'l', .kind = CLI_PAIR, .value = "KEY=VALUE",
 	.help = "to find it again; may be repeated"},
     {.name = "arg", .letter = 'a', .kind = CLI_PAIR, .value = "NAME=VALUE",
-	.help = "an argument of the flow; may be repeated", .complete = "file"},
+	.help = "an argument of the flow; may be repeated", .complete = "argument"},
     {.name = "queue", .kind = CLI_STRING, .value = "NAME",
 	.help = "wait for a slot of this queue", .complete = "queue"},
     {.name = "unique", .kind = CLI_STRING, .value = "KEY",

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "complete.h"
 #include "flowsup/fs.h"
@@ -188,6 +189,78 @@ offer_playbooks(struct line *l)
 	playbooks_clear(&p);
 }
 
+/* ---- What the document says that is meant ---- */
+
+/* The document that is the first operand, or the playbook of that name; NULL: it cannot be read. */
+static struct flow *
+read_meant(const struct line *l)
+{
+	struct err ignored = {0};
+	struct flow *f = NULL;
+	char *path = NULL;
+	struct stat st;
+
+	if (l->operand == NULL || l->command == NULL || l->command->operands == NULL)
+		return NULL;
+	if (strcmp(l->command->operands, "playbook") == 0) {
+		if (playbook_path(l->operand, &path, &ignored) != 0)
+			return NULL;
+	} else {
+		path = strdup(l->operand);
+	}
+	/* Whoever presses a key waits for no pipe. */
+	if (path != NULL && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	    flow_read_file(path, &f, NULL, &ignored) != 0)
+		f = NULL;
+	free(path);
+	return f;
+}
+
+/* Its value. */
+static void
+offer_argument_value(struct line *l, const struct flow_arg *arg, size_t name_len)
+{
+	/* What stands before the value is given back with it. */
+	l->before = l->before_len > 0 ? l->before : l->current;
+	l->before_len += (int)name_len + 1;
+	l->current += name_len + 1;
+	if (strcmp(arg->type, "boolean") == 0)
+		offer_choice(l, "true|false");
+	else if (strcmp(arg->type, "string") == 0)
+		l->files = true;
+}
+
+static void
+offer_arguments_of(struct line *l, const struct flow *f)
+{
+	size_t given = strcspn(l->current, "="), i;
+	struct flow_arg arg;
+	char name[128];
+
+	for (i = 0; flow_arg_at(f, i, &arg); i++) {
+		if (l->current[given] == '=' && strlen(arg.name) == given &&
+		    strncmp(arg.name, l->current, given) == 0) {
+			offer_argument_value(l, &arg, given);
+			return;
+		}
+		if (l->current[given] != '=' &&
+		    snprintf(name, sizeof(name), "%s=", arg.name) < (int)sizeof(name))
+			offer(l, name, arg.help != NULL ? arg.help : arg.type);
+	}
+}
+
+static void
+offer_arguments(struct line *l)
+{
+	struct flow *f = read_meant(l);
+
+	if (f != NULL)
+		offer_arguments_of(l, f);
+	else
+		l->files = strchr(l->current, '=') != NULL;
+	flow_free(f);
+}
+
 /* ---- What the tables know ---- */
 
 static void
@@ -281,6 +354,7 @@ offer_kind(struct line *l, const char *kind, size_t len)
 	} kinds[] = {{"run", offer_runs}, {"live", offer_live_runs}, {"op", offer_operations},
 	    {"waiting", offer_waiting}, {"file", offer_files},
 	    {"command", offer_commands}, {"second", offer_seconds}, {"playbook", offer_playbooks},
+	    {"argument", offer_arguments},
 	    {"queue", offer_queues}, {"status", offer_statuses}};
 	char word[64];
 	size_t i;

@@ -37,6 +37,14 @@ name: named
 plan: [{id: first, run: 'true'}, {id: second.part, run: 'true'}]
 FLOW
 cp flow.yaml .flowsup/playbooks/review.yaml
+cat >.flowsup/playbooks/argued.yaml <<'FLOW'
+args:
+  name: {type: string, help: what it is called}
+  fast: {type: boolean, default: false}
+  count: {type: integer, default: 1}
+plan: [{id: first, run: 'true'}]
+FLOW
+mkfifo never
 old=$(flowsup start --name other -- true) || exit 1
 id=$(flowsup start flow.yaml) || exit 1
 flowsup wait "$old" "$id"
@@ -99,9 +107,20 @@ completion |bash zsh fish
 help resu|resume
 help ctl r|resume resolve
 start -- l|
+play argued --arg |name= fast= count=
+play argued -a n|name=
+play argued --arg=n|--arg=name=
+play argued --arg fast=|fast=true fast=false
+play argued --arg=fast=t|--arg=fast=true
+play argued --arg count=|
+play argued --arg name=|
+start .flowsup/playbooks/argued.yaml --arg f|fast=
+start --arg n|
+start never --arg n|
 LINES
 equal "no name of a command is offered twice" "" "$(tr ' ' '\n' <<<"$(offers '')" | sort | uniq -d)"
-for line in 'start ' 'start -- e' 'checkpoint export @last ' 'watch --events ' '--home '; do
+for line in 'start ' 'start -- e' 'checkpoint export @last ' 'watch --events ' '--home ' 'play argued --arg name=' \
+	'start --arg name='; do
 	read -ra words <<<"$line."
 	words[${#words[@]} - 1]=${words[${#words[@]} - 1]%.}
 	equal "flowsup $line: names of files" $'\tfiles' "$(flowsup completion words -- "${words[@]}")"
@@ -119,6 +138,8 @@ if command -v fish >/dev/null; then
 	equal "fish: words of an option" "--status=failed" "$(complete_fish 'flowsup list --status=f')"
 	equal "fish: a run and no more" "" "$(complete_fish "flowsup show $id 2")"
 	equal "fish: files" "flow.yaml" "$(complete_fish 'flowsup start fl')"
+	equal "fish: arguments" "name= fast= count=" "$(complete_fish 'flowsup play argued --arg ')"
+	equal "fish: files of an argument" "name=flow.yaml" "$(complete_fish 'flowsup play argued --arg name=fl')"
 	equal "fish: files of an option" "--events=flow.yaml" "$(complete_fish 'flowsup watch --events=fl')"
 else
 	skip "fish is not installed"
@@ -164,6 +185,9 @@ all_in() {
 	check "$1: behind a quoted word" try "flowsup start --name 'a b=c' --queue n" "--queue nightly"
 	check "$1: a file" try "flowsup start fl" '^> flowsup start flow.yaml'
 	check "$1: a file behind =" try "flowsup watch --events=fl" '^> flowsup watch --events=flow.yaml'
+	check "$1: arguments of a playbook" try "flowsup play argued --arg na" '^> flowsup play argued --arg name=$'
+	check "$1: and their values" try "flowsup play argued --arg fast=t" '^> flowsup play argued --arg fast=true *$'
+	check "$1: which may be files" try "flowsup play argued --arg name=fl" '^> flowsup play argued --arg name=flow.yaml'
 	tm kill-session -t z
 }
 command -v tmux >/dev/null || skip "tmux is not installed"
