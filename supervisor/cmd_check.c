@@ -196,8 +196,10 @@ run(struct cli *c, struct err *e)
 	if (!c->json) {
 		r = print_all(c, f, &d, e);
 	} else {
-		if (r == 0)
-			r = start_check_environment(f, &d, e);
+		if (r == 0 && (r = start_check_environment(f, &d, e)) < 0)
+			problems_refuse(c, NULL, &d);
+		else if (r < 0)
+			problems_tell(c, problems_file(c->operands[0]), &d, "", e);
 		if (r == 0 || d.count > 0)
 			out_json(c->out, plan_document(f, c->operands[0], &d));
 	}

@@ -29,7 +29,7 @@ run(struct cli *c, struct err *e)
 	r = flow_read_file(c->operands[0], &f, &d, e);
 	if (c->json && (r == 0 || d.count > 0))
 		out_json(c->out, plan_document(r == 0 ? f : NULL, c->operands[0], &d));
-	if (r < 0 && !c->json) {
+	if (r < 0) {
 		r = problems_tell(c, problems_file(c->operands[0]), &d, "", e);
 	} else if (r == 0 && c->json) {
 		flow_free(f);

@@ -123,7 +123,7 @@ done
 matches "behind -- nothing is asked for" '^flowsup: ' "$("$FLOWSUP" list --bogus -- --json 2>&1)"
 printf 'plan: [{id: a, rn: x}, {id: b, run: x, foo: 1}]\n' >wrong.yaml
 members='join " ", scalar(@{$o->{problems}}), map { exists $_->{hint} && $_->{line} } @{$o->{problems}}'
-for words in "start --json" "start --dry-run --json"; do
+for words in "start --json" "start --dry-run --json" "check --json" "graph --json"; do
 	# shellcheck disable=SC2086 # words
 	"$FLOWSUP" $words wrong.yaml 2>err >/dev/null
 	equal "$words: all problems of a document are in the error" "2 1 1" "$(value "$members" <err)"
@@ -418,13 +418,18 @@ done
 matches "colour on a terminal" $'\033\\[3' "$(on_terminal 80 "$FLOWSUP" list)"
 equal "none with NO_COLOR" "" "$(on_terminal 80 env NO_COLOR=1 "$FLOWSUP" list | grep $'\033')"
 equal "none in a pipe" "" "$(env -u NO_COLOR TERM=xterm "$FLOWSUP" list | grep $'\033')"
-rm screen
-env -u NO_COLOR TERM=xterm LC_ALL=C.UTF-8 script -qec \
-	"$(printf '%q ' "$FLOWSUP" start --wait -- sh -c 'until [ -e drawn ]; do sleep 0.02; done')" /dev/null </dev/null >screen &
-drawing=$!
-matches_soon "a display on a terminal" $'\033\\[[0-9]+A' cat screen
-touch drawn
-wait $drawing
+display_on() { # TERM PATTERN
+	rm -f screen drawn
+	env -u NO_COLOR -u TMUX -u STY TERM="$1" LC_ALL=C.UTF-8 script -qec \
+		"$(printf '%q ' "$FLOWSUP" start --wait -- sh -c 'until [ -e drawn ]; do sleep 0.02; done')" /dev/null </dev/null >screen &
+	drawing=$!
+	matches_soon "a display on a terminal ($1)" "$2" cat screen
+	touch drawn
+	wait $drawing
+}
+display_on xterm $'\033\\[\\?1049h.*\033\\[H'
+display_on linux $'\033\\[[0-9]+A'
+equal "which has no second screen" "" "$(grep -aF '[?1049h' screen)"
 equal "no drawing with NO_COLOR" "" \
 	"$(on_terminal 80 env NO_COLOR=1 "$FLOWSUP" start --wait -- true | grep $'\033')"
 "$FLOWSUP" start --name $'a\n\033[31mb' -- true >/dev/null
