@@ -407,17 +407,13 @@ note_restart(struct follower *w)
 	w->restarting = session_is_restarting(s);
 }
 
-static void
-say_end(struct follower *w)
+void
+follow_say_end(struct output *out, const char *home_option, const struct session *s)
 {
-	const struct session *s = &w->session;
-	struct output *out = w->f->out;
 	char progress[PROGRESS_TEXT];
 	struct buf reason = {0};
 
-	if (w->f->show != FOLLOW_LINES && w->f->show != FOLLOW_LIVE)
-		return;
-	out_printf(out, "run %s %s", w->run_id, status_word(s->status));
+	out_printf(out, "run %s %s", s->run_id, status_word(s->status));
 	view_reason(s, &reason);
 	if (s->status != STATUS_COMPLETED && reason.len > 0) {
 		out_puts(out, ": ");
@@ -426,7 +422,14 @@ say_end(struct follower *w)
 	buf_clear(&reason);
 	out_printf(out, "%s\n", render_done(s->done, s->total, progress));
 	out_flush(out);
-	paste_end_hint(w->f->home_option, s);
+	paste_end_hint(home_option, s);
+}
+
+static void
+say_end(struct follower *w)
+{
+	if (w->f->show == FOLLOW_LINES || w->f->show == FOLLOW_LIVE)
+		follow_say_end(w->f->out, w->f->home_option, &w->session);
 }
 
 void

@@ -7,8 +7,7 @@
 #include "flowsup/endops.h"
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
-#include "paste.h"
-#include "render.h"
+#include "follow.h"
 
 /* ---- In the daemon ---- */
 
@@ -106,17 +105,15 @@ end_operations(const struct home *h, const struct session *s, struct err *e)
 static int
 tell_end(const struct home *h, const char *home_option, const struct session *s, struct err *e)
 {
-	char progress[PROGRESS_TEXT];
+	struct output display;
 
 	if (s->status == STATUS_CRASHED && end_operations(h, s, e) != 0)
 		return -1;
 	if (!status_is_terminal(s->status))
 		return err_set(e, ERR_INTERNAL, "run %s has no end: it is %s", s->run_id,
 		    status_word(s->status));
-	cli_note("run %s %s%s%s%s", s->run_id, status_word(s->status),
-	    s->status == STATUS_COMPLETED ? "" : ": ", s->status == STATUS_COMPLETED ? "" : s->reason,
-	    render_done(s->done, s->total, progress));
-	paste_end_hint(home_option, s);
+	out_init(&display, STDERR_FILENO);
+	follow_say_end(&display, home_option, s);
 	return status_exit(s->status, s->reason_code);
 }
 

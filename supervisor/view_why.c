@@ -76,7 +76,8 @@ why_unstarted(const struct run_files *f, const struct session *s, size_t op,
 		return;
 	}
 	if (s->status == STATUS_QUEUED) {
-		buf_puts(to, "waits for the run to start");
+		buf_puts(to, "waits for the run to start, which ");
+		view_reason(s, to);
 		return;
 	}
 	if (session_is_draining(s)) {

@@ -20,6 +20,9 @@ equal "it ends with the run, by its outcome" 0 $?
 equal "standard output holds the id alone" "$(last)" "$out"
 equal "a failure is its exit status" 1 "$("$FLOWSUP" start --foreground -- false >/dev/null 2>&1; echo $?)"
 equal "no supervisor is needed" 0 "$(supervisors | count)"
+# What is said of an end, without the id of the run.
+end_of() { "$FLOWSUP" start "$@" 2>&1 >/dev/null | tail -n 2 | sed -E 's/[0-9]{8}T[0-9]{6}-[0-9a-f]{6}/ID/g'; }
+equal "which is told as start --wait tells it" "$(end_of --wait -- false)" "$(end_of --foreground -- false)"
 for option in --wait --queue=x --restart=2; do
 	equal "$option does not go with it" 2 "$("$FLOWSUP" start --foreground "$option" -- true >/dev/null 2>&1; echo $?)"
 done
