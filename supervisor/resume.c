@@ -341,6 +341,7 @@ decide_failed(struct examining *x, size_t i)
 	const char *policy = failed_policy(x);
 	bool denied = resume_was_denied(&x->in->flow->ops[i], x->plan->rows[i].entry);
 	const char *message = json_cstr_of(json_get(json_get(x->plan->rows[i].entry, "error"), "message"));
+	size_t before = needs_rerun(x, i);
 
 	if (x->in->flags.retry_failed || x->in->flags.keep_failed)
 		x->plan->rows[i].lifted = x->in->flags.retry_failed ? "retry-failed" : "keep-failed";
@@ -348,9 +349,11 @@ decide_failed(struct examining *x, size_t i)
 		return;
 	if (strcmp(policy, "retry") == 0) {
 		x->plan->rows[i].rerun = true;
-		resume_decide(x, i, RESUME_RUN, "failed (%s), %s", message ? message : "no reason",
-		    denied ? "asks for approval again" : "runs again");
-	} else if (strcmp(policy, "keep") != 0 && needs_rerun(x, i) != SIZE_MAX) {
+		/* What it had further tries for leaves with them, and only that says why. */
+		resume_decide(x, i, RESUME_RUN, "failed (%s), %s%s%s", message ? message : "no reason",
+		    denied ? "asks for approval again" : "runs again", before != SIZE_MAX ? ", as does " : "",
+		    before != SIZE_MAX ? x->in->flow->ops[before].id : "");
+	} else if (strcmp(policy, "keep") != 0 && before != SIZE_MAX) {
 		/* It failed at what is not to be any more; rerun_behind() looks whether it may. */
 		resume_decide(x, i, RESUME_RUN, "failed (%s)", message ? message : "no reason");
 	} else if (strcmp(policy, "keep") != 0) {

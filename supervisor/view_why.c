@@ -53,18 +53,46 @@ slots_are_taken(const struct run_files *f, const struct op_view *ops)
 	return f->flow->concurrency > 0 && running >= f->flow->concurrency;
 }
 
+static bool
+is_open(const struct op_view *v)
+{
+	return !view_is_settled(v->state);
+}
+
+static bool
+is_unsaved(const struct op_view *v)
+{
+	return v->entry == NULL && v->end != NULL;
+}
+
+/* Those that it needs; the synthesis stands behind what was added, too, but for what came of itself. */
+static void
+add_before(const struct run_files *f, size_t op, const struct op_view *ops,
+    bool (*wanted)(const struct op_view *v), struct names *n)
+{
+	const struct flow_op *o = &f->flow->ops[op];
+	size_t i, need = 0;
+
+	for (i = 0; i < o->nneeds; i++)
+		if (wanted(&ops[o->needs[i].op]))
+			add_name(n, before_of(f, op, i));
+	for (i = f->flow->nplanned; i < f->flow->nops && flow_is_synthesis(f->flow, (uint32_t)op); i++) {
+		while (need < o->nneeds && o->needs[need].op < i)
+			need++;
+		if ((need == o->nneeds || o->needs[need].op != i) && !flow_is_of_synthesis(f->flow, (uint32_t)i) &&
+		    wanted(&ops[i]))
+			add_name(n, f->flow->ops[i].id);
+	}
+}
+
 static void
 why_unstarted(const struct run_files *f, const struct session *s, size_t op,
     const struct op_view *ops, struct buf *to)
 {
-	const struct flow_op *o = &f->flow->ops[op];
 	struct names waits = {.before = "needs ", .to = to};
 	struct names unsaved = {.before = "waits for the checkpoint to hold ", .to = to};
-	size_t i;
 
-	for (i = 0; i < o->nneeds; i++)
-		if (!view_is_settled(ops[o->needs[i].op].state))
-			add_name(&waits, before_of(f, op, i));
+	add_before(f, op, ops, is_open, &waits);
 	if (end_names(&waits))
 		return;
 	if (status_is_terminal(s->status)) {
@@ -85,9 +113,7 @@ why_unstarted(const struct run_files *f, const struct session *s, size_t op,
 		return;
 	}
 	/* Nothing begins behind what could be lost. */
-	for (i = 0; i < o->nneeds; i++)
-		if (ops[o->needs[i].op].entry == NULL && ops[o->needs[i].op].end != NULL)
-			add_name(&unsaved, before_of(f, op, i));
+	add_before(f, op, ops, is_unsaved, &unsaved);
 	if (end_names(&unsaved))
 		return;
 	buf_puts(to, s->status == STATUS_PAUSED ? "waits at the closed gate" : "waits for a slot");
@@ -263,11 +289,13 @@ why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 }
 
 static void
-why_replaced(const struct run_files *f, uint32_t op, struct buf *to)
+why_replaced(const struct run_files *f, uint32_t op, const struct op_view *ops, struct buf *to)
 {
-	if (flow_is_replaced(f->flow, op))
-		buf_printf(to, "%s%s was tried in its place", to->len > 0 ? "; " : "",
-		    f->flow->ops[flow_final(f->flow, op)].id);
+	uint32_t last = flow_final(f->flow, op);
+
+	if (last != op)
+		buf_printf(to, "%s%s %s in its place", to->len > 0 ? "; " : "", f->flow->ops[last].id,
+		    ops[last].state == OP_PENDING ? "is to be tried" : "was tried");
 }
 
 /* What lies beside the output of an attempt without an end, as a resume judges it. */
@@ -377,7 +405,7 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 		why_ended(f, &ops[op], &b);
 		if (!ops[op].carried)
 			why_ran(f, s, op, ops, &b);
-		why_replaced(f, (uint32_t)op, &b);
+		why_replaced(f, (uint32_t)op, ops, &b);
 		break;
 	case OP_WAITING:
 		buf_puts(&b, ops[op].start != NULL ? "waits for its next attempt"

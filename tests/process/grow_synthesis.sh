@@ -44,6 +44,7 @@ cp -r "$(run_dir)" "$T/beside"
 
 equal "what failed runs again, so the synthesis does from its first try on" "--retry-failed --drop-respawned" "$(suggested)"
 check "that is taken" takes_it
+equal "and it is said because of what" "will run  failed (exit status 1), runs again, as does a.s1" "$(row synthesis)"
 open_gate ok
 open_gate well
 go_on --retry-failed --drop-respawned
@@ -81,4 +82,80 @@ open_gate ok
 go_on --retry-failed
 equal "else it does, as the last" "completed a.s1 synthesis" "$(run_status "$RUN") $(started)"
 equal "once" 2 "$(grep -c sum "$T/sums")"
+
+# ---- What it has asked for itself ----
+rm -f "$T"/gates/*
+document 'test $WHO = high || { flowsup emit spawn --independent --instruction "exit 0"; flowsup emit spawn --instruction "exit 0"; exit 1; }; exit 0' >"$T/asks"
+open_gate ok
+run_flow <"$T/asks"
+equal "its last try waits for nothing that came of it" "completed 6" "$(run_status "$RUN") $(started | wc -w)"
+rm -f "$T"/gates/*
+run_flow <"$T/asks"
+equal "that would be lost where it runs again" "--retry-failed --drop-respawned" "$(suggested)"
+check "what is suggested then is taken" takes_it
+equal "and all of it is left out" "synthesis.s1 synthesis.s2 synthesis.s3" "$(awk '/ left out / {print $1}' "$T/dry" | sort | paste -sd ' ')"
+open_gate ok
+go_on --retry-failed --drop-respawned
+equal "it asks for it anew" "completed a.s1 synthesis synthesis.s4 synthesis.s5 synthesis.s6" "$(run_status "$RUN") $(started | tr ' ' '\n' | sort | paste -sd ' ')"
+rm -f "$T"/gates/*
+run_flow <"$T/asks"
+go_on --keep-failed
+equal "nothing runs again where the failure is kept" "failed " "$(run_status "$RUN") $(started)"
+
+# ---- Tries that a deadline or a stop withholds, one after the other ----
+"$FLOWSUP" supervisor stop
+movable "$FLOWSUP" supervisor
+closed() { has_event DeadlineClosed ""; }
+in_flight() { [ -e "$T/gates/runs" ]; }
+withhold() { # until a deadline has passed while it runs
+	wait_until in_flight
+	deadline_passes
+	wait_until closed
+	open_gate go
+	wait_until ended
+	deadline_is_ahead
+	rm -f "$T"/gates/runs "$T"/gates/go
+}
+three_tries() {
+	document ": > \$T/gates/runs; until [ -e \$T/gates/go ]; do sleep 0.05; done; test \$WHO = top" |
+		sed 's/^  high: .*/  high: {provider: robot, env: {WHO: high}, escalate_to: top}\n  top: {provider: robot, env: {WHO: top}}/'
+}
+edges='sorted((e["id"], sorted(e["needs"])) for e in op.values())'
+open_gate ok
+open_gate go
+run_flow < <(three_tries)
+equal "uninterrupted it is tried three times" "completed a a.s1 synthesis synthesis.s1 synthesis.s1.s1" "$(run_status "$RUN") $(started)"
+whole=$(shown "$edges")
+rm -f "$T"/gates/runs "$T"/gates/go
+begin --timeout 1h < <(three_tries)
+withhold
+equal "a try that the deadline withholds is pending" "timed_out pending" "$(run_status "$RUN") $(spawned 'by["synthesis.s1"]["status"]')"
+matches "and is to come" 'synthesis +failed .*; synthesis\.s1 is to be tried in its place' "$("$FLOWSUP" show "$RUN")"
+witness='[(e["node_id"], e["parent_id"], e["escalated_from"], e["request_key"], e["emitter_workload"]) for e in s if e["spawn_id"] == "synthesis.s1"]'
+first=$(spawned "$witness")
+RUN=$("$FLOWSUP" resume "$RUN" 2>"$T/resume.err")
+withhold
+equal "so is the one after it" "timed_out synthesis.s1 failed pending" \
+	"$(run_status "$RUN") $(started) $(spawned 'by["synthesis.s1"]["status"], by["synthesis.s1.s1"]["status"]' | tr -d "(),'")"
+open_gate go
+go_on
+equal "which the next resume runs" "completed synthesis.s1.s1" "$(run_status "$RUN") $(started)"
+equal "the witness stayed" "$first" "$(spawned "$witness")"
+equal "and the graph is that of the uninterrupted run" "$whole" "$(shown "$edges")"
+
+rm -f "$T"/gates/*
+begin < <(document 'exit 0' | sed 's/--run "[^"]*"/--run ": > \$T\/gates\/runs; until [ -e \$T\/gates\/go ]; do sleep 0.05; done"/')
+wait_until in_flight
+awaits() { "$FLOWSUP" show "$RUN" | grep -qE "^synthesis +pending +needs a\.s1$"; }
+wait_until awaits
+check "show says what it waits for" awaits
+"$FLOWSUP" stop --drain "$RUN" >/dev/null 2>&1 &
+stopping() { "$FLOWSUP" show "$RUN" | grep -q '^control .*stop'; }
+wait_until stopping
+open_gate go
+wait $!
+wait_until ended
+equal "a stop withholds it" "cancelled a a.s1" "$(run_status "$RUN") $(started)"
+go_on
+equal "a resume does that and no more" "completed synthesis" "$(run_status "$RUN") $(started)"
 plan
