@@ -190,16 +190,28 @@ is_supervisor(pid_t pid)
 	return is;
 }
 
-bool
-client_say_silent(const struct home *h, struct err *e)
+pid_t
+client_supervisor(const struct home *h, bool *stopped)
 {
 	pid_t pid = holder(h);
-	char word[SHELL_WORD_TEXT];
 	struct proc_stat st;
 
 	if (pid == 0 || !is_supervisor(pid) || proc_stat_read(pid, &st, NULL) != 0)
+		return 0;
+	*stopped = st.state == 'T' || st.state == 't';
+	return pid;
+}
+
+bool
+client_say_silent(const struct home *h, struct err *e)
+{
+	char word[SHELL_WORD_TEXT];
+	bool stopped;
+	pid_t pid = client_supervisor(h, &stopped);
+
+	if (pid == 0)
 		return false;
-	if (st.state == 'T' || st.state == 't') {
+	if (stopped) {
 		err_set(e, ERR_TIMEOUT, "the supervisor for '%s', process %ld, is stopped", h->path, (long)pid);
 		err_hint(e, "kill -CONT %ld", (long)pid);
 		return true;
@@ -377,16 +389,15 @@ client_ensure(const struct home *h, int64_t idle_exit_ns, bool *started, struct 
 
 /* One of an older version ends the connection. */
 int
-client_values(const struct home *h, const char *run_id)
+client_values(const struct home *h, const char *run_id, struct err *e)
 {
 	int64_t until = in_ms(CLIENT_ANSWER_MS);
 	struct message answer;
-	struct err e = {0};
-	int fd = connect_and_greet(h, &e), values = -1, rc;
+	int fd = connect_and_greet(h, e), values = -1, rc;
 
-	rc = fd < 0 ? -1 : send_all(fd, MSG_VALUES, json_set(json_object(), "run", json_cstr(run_id)), -1, &e);
-	while (rc == 0 && wait_readable(fd, until, &e) == 0 &&
-	    (rc = message_recv(fd, FROM_SUPERVISOR, &answer, &values, &e)) == 0)
+	rc = fd < 0 ? -1 : send_all(fd, MSG_VALUES, json_set(json_object(), "run", json_cstr(run_id)), -1, e);
+	while (rc == 0 && wait_readable(fd, until, e) == 0 &&
+	    (rc = message_recv(fd, FROM_SUPERVISOR, &answer, &values, e)) == 0)
 		;
 	if (rc == 1) {
 		if (answer.type != MSG_OK)

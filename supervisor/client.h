@@ -32,8 +32,8 @@ int client_supply(const struct home *h, const char *run_id, int values_fd, struc
 /* The same, and it looks at everything that waits: slots or a key have become free. */
 int client_scan(const struct home *h, const char *run_id, struct err *e);
 /* The withheld values that it has of a run: a memfd, which the caller closes; -1 when it has none, or none
- * listens. Starts none. */
-int client_values(const struct home *h, const char *run_id);
+ * listens, with e->code ERR_TIMEOUT or ERR_BUSY when it does not say whether it has. Starts none. */
+int client_values(const struct home *h, const char *run_id, struct err *e);
 /* It keeps none of this run any longer: nobody will resume it. Starts none. */
 void client_drop_values(const struct home *h, const char *run_id);
 
@@ -51,6 +51,8 @@ int client_ensure(const struct home *h, int64_t idle_exit_ns, bool *started, str
 /* Of one that has the lock and does not answer: *e names its process, and what to do. False where none is
  * known to have it; *e is as it was then. */
 bool client_say_silent(const struct home *h, struct err *e);
+/* The process of one that has the lock, 0: there is none. *stopped: nothing can be heard of it. */
+pid_t client_supervisor(const struct home *h, bool *stopped);
 /* Whether one answers, be it with a refusal. */
 bool client_is_answered(const struct home *h);
 

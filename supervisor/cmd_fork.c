@@ -130,6 +130,7 @@ fork_examined(struct resuming *r, struct err *e)
 	    name_starts(r, e) != 0 || resuming_examine(r, e) != 0 || check_starts(r, e) != 0)
 		return -1;
 	resuming_tell_report(r);
+	resuming_tell_unheard(r);
 	resuming_tell_changes(r);
 	if (cli_flag(r->c, "dry-run"))
 		return resuming_dry_run(r, e);

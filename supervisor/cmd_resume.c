@@ -212,6 +212,7 @@ resume_examined(struct resuming *r, struct err *e)
 	if (resuming_read(r, e) != 0 || resuming_examine(r, e) != 0)
 		return -1;
 	resuming_tell_report(r);
+	resuming_tell_unheard(r);
 	resuming_tell_changes(r);
 	if (r->is_run)
 		mailbox_tell_lost(r->c, r->t->store, &r->t->session);

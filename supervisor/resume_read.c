@@ -326,20 +326,53 @@ count_of(char *const *list)
 	return n;
 }
 
+int
+resuming_unheard(struct resuming *r, struct json *text, struct err *e)
+{
+	r->unheard = json_append(r->unheard != NULL ? r->unheard : json_array(), text);
+	return r->unheard != NULL ? 0 : err_nomem(e);
+}
+
+/* Where it has not said whether it has them. */
+static int
+values_unheard(struct resuming *r, const struct json *missing, const struct err *why, struct err *e)
+{
+	struct json_iter it = json_iterate(missing);
+	struct buf names = {0};
+	const struct json *one;
+	int rc = 0;
+
+	if (why->code != ERR_TIMEOUT && why->code != ERR_BUSY)
+		return 0;
+	while (json_next(&it, NULL, &one))
+		buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", json_cstr_of(one));
+	rc = buf_ok(&names, e);
+	if (rc == 0)
+		rc = resuming_unheard(r, json_printf("%s; it may have kept the value of %s", why->msg, buf_text(&names)), e);
+	buf_clear(&names);
+	return rc;
+}
+
 /* Values that are not set here, and that the supervisor still has of a run that crashed. */
 static int
 ask_supervisor(struct resuming *r, struct err *e)
 {
 	struct json *missing = withheld_missing(r->asked, environ, e);
 	size_t n = json_length(missing), have = count_of(r->environment);
+	struct err why = {0};
 	int fd, rc = 0;
 
-	json_unref(missing);
 	if (missing == NULL)
 		return -1;
-	fd = n > 0 && r->is_run && !r->by_policy ? client_values(&r->t->home, r->t->session.run_id) : -1;
+	fd = n > 0 && r->is_run && !r->by_policy ? client_values(&r->t->home, r->t->session.run_id, &why) : -1;
+	if (fd < 0) {
+		if (why.code == ERR_TIMEOUT)
+			(void)client_say_silent(&r->t->home, &why);
+		rc = values_unheard(r, missing, &why, e);
+	}
+	json_unref(missing);
 	if (fd < 0)
-		return 0;
+		return rc;
 	rc = withheld_read(fd, r->asked, environ, &r->held_block, &r->held, e);
 	fd_close(&fd);
 	if (rc != 0)
@@ -475,6 +508,7 @@ resuming_clear(struct resuming *r)
 	free(r->held);
 	free(r->sources);
 	free(r->root_problem);
+	json_unref(r->unheard);
 	json_unref(r->asked);
 	json_unref(r->withheld);
 	free(r->run_path);

@@ -46,7 +46,7 @@ open_attempt(const struct attempts *all, const char *op)
 /* ---- How it is ---- */
 
 struct looking {
-	const struct resuming *r;
+	struct resuming *r;
 	bool same_boot; /* numbers of processes mean something */
 	bool waits;	/* with the run's lock: nothing new is started meanwhile */
 	int64_t until_ns;
@@ -181,6 +181,26 @@ write_what_kernel_knows(const struct looking *l, const struct attempt *a, int pi
 	return rc == 0 ? 0 : kept_from_us(l, a, &why, e);
 }
 
+/* A dry run asks nobody to write an end down, nor waits for it: a resume may know more. */
+static int
+end_unheard(const struct looking *l, const struct attempt *a, bool there, struct err *e)
+{
+	bool stopped = false;
+	pid_t supervisor = client_supervisor(&l->r->t->home, &stopped);
+	struct buf who = {0};
+	struct json *text;
+
+	if (!there && supervisor == 0)
+		return 0;
+	if (supervisor != 0)
+		buf_printf(&who, "; the supervisor, process %d, %s", (int)supervisor,
+		    stopped ? "is stopped, and may know it" : "may know it, and is asked by a resume alone");
+	text = json_printf("how operation %s (process %d) ended is not written down%s%s", a->op, (int)a->id.pid,
+	    there ? " yet" : "", buf_text(&who));
+	buf_clear(&who);
+	return resuming_unheard(l->r, text, e);
+}
+
 /*
  * state_of() once it says no less than can be known. It is asked after all that would write an end down has
  * been looked at: what is not written by then will not be. What still runs may end a moment later;
@@ -200,6 +220,8 @@ settle(struct looking *l, const struct attempt *a, int *pidfd, const char **stat
 		reaper = l->same_boot && proc_is_alive(a->reaper);
 		reported = is_reported(l->r);
 		*state = state_of(l, a);
+		if (*state == NULL && !l->waits && l->same_boot)
+			return end_unheard(l, a, there, e);
 		if (*state != NULL || !l->waits)
 			return 0;
 		heard = hear_supervisor(l, a, &why);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client.h"
 #include "flowsup/log.h"
 #include "lacking.h"
 #include "resuming.h"
@@ -19,6 +20,21 @@ resuming_tell_report(const struct resuming *r)
 	ckpt_report_line(&r->report, &line);
 	cli_note("%s: %s", r->label, buf_text(&line));
 	buf_clear(&line);
+}
+
+void
+resuming_tell_unheard(const struct resuming *r)
+{
+	struct json_iter it = json_iterate(r->unheard);
+	const struct json *one;
+	bool stopped = false;
+	pid_t pid;
+
+	while (json_next(&it, NULL, &one))
+		cli_note("%s", json_cstr_of(one));
+	pid = r->unheard != NULL ? client_supervisor(&r->t->home, &stopped) : 0;
+	if (pid != 0 && stopped)
+		cli_hint("kill -CONT %d", (int)pid);
 }
 
 /* ---- The commands that would lift refusals ---- */
@@ -492,6 +508,7 @@ resuming_json(const struct resuming *r)
 	o = json_set(o, "document", r->launch.document != NULL ? json_cstr(r->launch.document) : json_null());
 	o = json_set(o, "document_changes", r->changes != NULL ? json_ref(r->changes) : json_array());
 	o = json_set(o, "document_error", r->unreadable != NULL ? json_ref(r->unreadable) : json_null());
+	o = json_set(o, "unheard", r->unheard != NULL ? json_ref(r->unheard) : json_array());
 	return json_set(o, "checkpoint_recovery",
 	    r->has_checkpoint ? ckpt_report_json(&r->report) : json_null());
 }

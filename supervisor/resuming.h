@@ -48,6 +48,7 @@ struct resuming {
 	struct flow *flow;
 	struct err load_error, flow_error;
 	char *root_problem;
+	struct json *unheard; /* texts: what the supervisor may know, and was not or could not be asked; or NULL */
 	struct json *asked;    /* names whose values no file holds, without --without-env */
 	struct json *withheld; /* names whose values no file will hold */
 	char *environment_block, **environment;
@@ -98,8 +99,12 @@ int resuming_open_ops(const struct resuming *r, const struct attempt *a);
 /* For endops: leaves alone what is taken over. arg is the resuming. */
 bool resuming_spares(void *arg, const struct attempt *a);
 
+/* What the supervisor may know and has not said. Consumes text. */
+int resuming_unheard(struct resuming *r, struct json *text, struct err *e);
 /* A checkpoint that is not clean: one line on standard error. */
 void resuming_tell_report(const struct resuming *r);
+/* What may be otherwise than it is shown, for nobody has said it. */
+void resuming_tell_unheard(const struct resuming *r);
 /* What will run again or is lost because of a flag, before it is done. */
 void resuming_tell_losses(const struct resuming *r);
 /* With --wait: follows the run itself, which lives; exits by its outcome. */

@@ -86,6 +86,11 @@ for when in ends_before_report ends_after_report; do
 	supervisor=$(supervisor_pid)
 	kill -STOP "$supervisor"
 	unhinder
+	resume --dry-run "$run"
+	matches "a dry run says that it may know more ($when)" \
+		"how operation sh \\(process [0-9]+\\) ended is not written down.*process $supervisor, is stopped.*hint: kill -CONT $supervisor" \
+		"$(tr '\n' ' ' <"$T/err")"
+	matches "also in JSON ($when)" '"unheard":\["how operation sh' "$("$FLOWSUP" resume --dry-run --json "$run" 2>/dev/null)"
 	resume --wait "$run"
 	equal "a supervisor that does not answer is waited for, then it is refused ($when)" 5 $?
 	matches "and says why ($when)" "operation sh .*has ended.*(does not answer|is stopped|has not yet written down how)" "$(cat "$T/err")"

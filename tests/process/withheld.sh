@@ -141,6 +141,14 @@ wait_until is "$id" crashed
 "$FLOWSUP" supervisor restart
 clean "$FLOWSUP" resume "$id" --dry-run >"$T/out" 2>&1
 equal "a resume needs none of its own" 0 $?
+stopped=$(supervisor_pid)
+stop_still "$stopped"
+out=$(clean "$FLOWSUP" resume "$id" --dry-run 2>&1)
+equal "where none answers they are wanted from here" 4 $?
+matches "with the word that it may have them, and what to do" \
+	"process $stopped, is stopped; it may have kept the value of [^;]*MY_KEY.*hint: kill -CONT $stopped" "$(tr '\n' ' ' <<<"$out")"
+matches "also in JSON" "\"unheard\":\\[\"[^]]*MY_KEY" "$(clean "$FLOWSUP" resume "$id" --dry-run --json 2>/dev/null)"
+kill -CONT "$stopped"
 rm "$T/seen"
 next=$(OWN_TOKEN=another clean2 "$FLOWSUP" resume "$id" 2>"$T/said")
 check "what goes on has them" wait_until [ -s "$T/seen" ]
