@@ -26,6 +26,8 @@ resuming_read_providers(struct resuming *r, struct err *e)
 
 	if (provider_search_init(&search, r->environment, e) != 0)
 		return -1;
+	json_unref(r->settings);
+	json_unref(r->copying);
 	r->settings = json_object();
 	r->copying = json_object();
 	for (i = 0; i < r->flow->nroles; i++) {
@@ -144,6 +146,7 @@ resuming_examine_grown(struct resuming *r, struct err *e)
 {
 	size_t n;
 
+	json_unref(r->dropped);
 	r->dropped = json_object();
 	do {
 		resume_plan_clear(&r->plan);

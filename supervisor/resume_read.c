@@ -433,15 +433,15 @@ resuming_read(struct resuming *r, struct err *e)
 }
 
 static void
-read_flags(const struct cli *c, struct resume_flags *flags)
+read_flags(const struct resuming *r, struct resume_flags *flags)
 {
-#define X(member, option, help, seldom) flags->member = cli_flag(c, option);
+#define X(member, option, help, seldom) flags->member = cli_flag(r->c, option) || r->supposed.member;
 	RESUME_FLAG_TABLE(X)
 #undef X
 }
 
-int
-resuming_examine(struct resuming *r, struct err *e)
+static int
+examine_once(struct resuming *r, struct err *e)
 {
 	struct resume_input *in = &r->input;
 	bool grown;
@@ -464,7 +464,7 @@ resuming_examine(struct resuming *r, struct err *e)
 	    .held_environment = r->held,
 	    .values_come = r->by_policy,
 	};
-	read_flags(r->c, &in->flags);
+	read_flags(r, &in->flags);
 	grown = in->flow != NULL && json_length(json_get(in->state, "spawned")) > 0;
 	if (in->flow != NULL && (grown || r->fork)) {
 		if (resuming_read_providers(r, e) != 0)
@@ -473,6 +473,132 @@ resuming_examine(struct resuming *r, struct err *e)
 		in->copying = r->fork ? r->copying : NULL;
 	}
 	return grown ? resuming_examine_grown(r, e) : resume_examine(in, &r->plan, e);
+}
+
+/* ---- What would be refused next ---- */
+
+/* True where it was neither given nor supposed until now. */
+static bool
+suppose(struct resuming *r, const char *option)
+{
+	struct resume_flags before = r->supposed;
+
+#define X(member, word, help, seldom)                                                            \
+	if (strcmp(option, word) == 0 && !cli_flag(r->c, word))                                    \
+		r->supposed.member = true;
+	RESUME_FLAG_TABLE(X)
+#undef X
+	return memcmp(&before, &r->supposed, sizeof(before)) != 0;
+}
+
+/* Failures run again, or are kept: one option says it for all. */
+static bool
+says_the_other(const struct resuming *r, const char *option)
+{
+	if (strcmp(option, "retry-failed") == 0)
+		return r->supposed.keep_failed;
+	return strcmp(option, "keep-failed") == 0 &&
+	    (r->supposed.retry_failed || json_find(r->plan.failures, "flag", RESUME_LIFTS_FAILED) != NULL);
+}
+
+static bool
+suppose_lifts(struct resuming *r)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	const struct json *one;
+	const char *option;
+	bool more = false;
+
+	while (json_next(&it, NULL, &one)) {
+		option = resuming_lift(one);
+		if (option != NULL && !says_the_other(r, option))
+			more |= suppose(r, option);
+	}
+	return more;
+}
+
+static struct json *
+supposed_options(const struct resuming *r)
+{
+	struct json *all = json_array();
+
+#define X(member, word, help, seldom)                                                            \
+	if (r->supposed.member)                                                                    \
+		all = json_append(all, json_cstr(word));
+	RESUME_FLAG_TABLE(X)
+#undef X
+	return all;
+}
+
+static bool
+is_listed(const struct json *all, const struct json *failure)
+{
+	static const char *const members[] = {"check", "op", "flag", "name", "variable"};
+	struct json_iter it = json_iterate(all);
+	const struct json *one;
+	size_t i;
+
+	while (json_next(&it, NULL, &one)) {
+		for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+			const struct json *a = json_get(one, members[i]), *b = json_get(failure, members[i]);
+
+			if ((a == NULL) != (b == NULL) || (a != NULL && !json_equal(a, b)))
+				break;
+		}
+		if (i == sizeof(members) / sizeof(members[0]))
+			return true;
+	}
+	return false;
+}
+
+static struct json *
+add_behind(const struct resuming *r, struct json *all)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		if (!is_listed(all, one))
+			all = json_append(all, json_set(json_ref(one), "behind", supposed_options(r)));
+	return all;
+}
+
+/* From the graph as it is recorded. */
+static int
+examine_anew(struct resuming *r, struct err *e)
+{
+	resume_plan_clear(&r->plan);
+	flow_free(r->flow);
+	r->flow = NULL;
+	return make_flow(r, e) == 0 ? examine_once(r, e) : -1;
+}
+
+int
+resuming_examine(struct resuming *r, struct err *e)
+{
+	struct json *all;
+
+	if (examine_once(r, e) != 0)
+		return -1;
+	if (r->flow == NULL || r->flow_failed || resume_is_accepted(&r->plan) || !suppose_lifts(r))
+		return 0;
+	all = json_ref(r->plan.failures);
+	do {
+		if (examine_anew(r, e) != 0) {
+			json_unref(all);
+			return -1;
+		}
+		all = add_behind(r, all);
+	} while (!r->flow_failed && suppose_lifts(r));
+	/* What was asked for is what is told. */
+	r->supposed = (struct resume_flags){0};
+	if (examine_anew(r, e) != 0) {
+		json_unref(all);
+		return -1;
+	}
+	json_unref(r->plan.failures);
+	r->plan.failures = all;
+	return all != NULL ? 0 : err_nomem(e);
 }
 
 void

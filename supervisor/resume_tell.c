@@ -22,6 +22,51 @@ resuming_tell_report(const struct resuming *r)
 	buf_clear(&line);
 }
 
+/* ---- The same of several operations is one line ---- */
+
+/* Adds op to those that a text is told of; op NULL: of the run as a whole. Consumes lines. */
+static struct json *
+add_line(struct json *lines, const char *op, const struct buf *text)
+{
+	struct slice key = buf_view(text);
+	const struct json *old = json_getn(lines, key);
+	struct json *ops = old != NULL ? json_ref(old) : json_array();
+
+	return json_setn(lines, key, op != NULL ? json_append(ops, json_cstr(op)) : ops);
+}
+
+static void
+name_operations(const struct json *ops, struct buf *to)
+{
+	struct json_iter it = json_iterate(ops);
+	const struct json *one;
+	size_t n = json_length(ops);
+
+	if (n > 0)
+		buf_puts(to, n == 1 ? "operation " : "operations ");
+	while (json_next(&it, NULL, &one))
+		buf_printf(to, "%s%s", json_cstr_of(one), --n > 0 ? ", " : json_length(ops) > 1 ? ", each: " : ": ");
+}
+
+/* In the order in which they were added; frees them. */
+static void
+tell_lines(struct json *lines)
+{
+	struct json_iter it = json_iterate(lines);
+	struct buf line = {0};
+	const struct json *ops;
+	struct slice text;
+
+	while (json_next(&it, &text, &ops)) {
+		buf_reset(&line);
+		name_operations(ops, &line);
+		buf_slice(&line, text);
+		cli_note("%s", buf_text(&line));
+	}
+	buf_clear(&line);
+	json_unref(lines);
+}
+
 void
 resuming_tell_unheard(const struct resuming *r)
 {
@@ -67,6 +112,26 @@ lift_of(const struct json *failure)
 	while (flag != NULL && i < LIFTS && strcmp(lifts[i].flag, flag) != 0)
 		i++;
 	return flag != NULL ? i : LIFTS;
+}
+
+const char *
+resuming_lift(const struct json *failure)
+{
+	size_t lift = lift_of(failure);
+
+	return lift < LIFTS ? lifts[lift].option : NULL;
+}
+
+static bool
+stands_behind(const struct json *failure, const char *option)
+{
+	struct json_iter it = json_iterate(json_get(failure, "behind"));
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one))
+		if (slice_is(json_text(one), option))
+			return true;
+	return false;
 }
 
 static void
@@ -179,19 +244,26 @@ command_of(const struct resuming *r, const struct json *failure, int way, struct
 	size_t lift = lift_of(failure);
 	const char *name = json_cstr_of(json_get(failure, "name"));
 	bool asks = json_get(failure, "variable") != NULL;
+	size_t i;
 
 	if (way > 1 || (lift == LIFTS ? (name == NULL && !asks) || way > 0 : way > 0 && lifts[lift].other == NULL))
 		return false;
 	ask_for(failure, to);
 	base_command(r, to);
 	add_given(r, lift, to);
+	for (i = 0; i < LIFTS; i++)
+		if (i != lift && !(says_failed(i) && says_failed(lift)) && stands_behind(failure, lifts[i].option) &&
+		    !cli_flag(r->c, lifts[i].option))
+			buf_printf(to, " --%s", lifts[i].option);
 	if (lift != LIFTS)
 		buf_printf(to, " --%s", way == 0 ? lifts[lift].option : lifts[lift].other);
 	else if (!asks)
 		add_without(to, name);
-	if (((lift == LIFT_FAILED && way == 0) || (lift == LIFT_DENIED && way == 1)) && asks_next_for_drop(r))
+	if (((lift == LIFT_FAILED && way == 0) || (lift == LIFT_DENIED && way == 1)) && asks_next_for_drop(r) &&
+	    !stands_behind(failure, lifts[LIFT_DROP].option))
 		buf_printf(to, " --%s", lifts[LIFT_DROP].option);
-	if (lift == LIFT_FAILED && way == 0 && asks_next_for_context(r, failure))
+	if (lift == LIFT_FAILED && way == 0 && asks_next_for_context(r, failure) &&
+	    !stands_behind(failure, lifts[LIFT_CONTEXT].option))
 		buf_printf(to, " --%s", lifts[LIFT_CONTEXT].option);
 	return true;
 }
@@ -263,38 +335,45 @@ static void
 tell_failures(const struct resuming *r)
 {
 	struct json_iter it = json_iterate(r->plan.failures);
-	struct buf command = {0};
+	struct json *lines = json_object();
+	struct buf line = {0}, command = {0};
 	const struct json *one;
 
 	while (json_next(&it, NULL, &one)) {
 		const char *op = json_cstr_of(json_get(one, "op"));
 		const char *message = json_cstr_of(json_get(one, "message"));
-		bool lifted;
 
+		buf_reset(&line);
 		buf_reset(&command);
-		lifted = command_of(r, one, 0, &command);
-		cli_note("%s%s%s%s%s%s", op != NULL ? "operation " : "", op != NULL ? op : "",
-		    op != NULL ? ": " : "", message != NULL ? message : "",
-		    lifted ? "; lifted by: " : "", lifted ? buf_text(&command) : "");
+		buf_puts(&line, message != NULL ? message : "");
+		if (command_of(r, one, 0, &command))
+			buf_printf(&line, "; lifted by: %s", buf_text(&command));
 		buf_reset(&command);
 		if (command_of(r, one, 1, &command))
-			cli_note("%s%s%sor lifted by: %s", op != NULL ? "operation " : "", op != NULL ? op : "",
-			    op != NULL ? ": " : "", buf_text(&command));
+			buf_printf(&line, "; or lifted by: %s", buf_text(&command));
+		lines = add_line(lines, op, &line);
 	}
+	buf_clear(&line);
 	buf_clear(&command);
+	tell_lines(lines);
 }
 
 /* ---- What a flag costs ---- */
 
-static void
-tell_loss(const struct resuming *r, size_t i)
+/* Consumes lines. */
+static struct json *
+add_loss(const struct resuming *r, size_t i, struct json *lines)
 {
 	const struct resume_row *row = &r->plan.rows[i];
+	struct buf text = {0};
 
-	cli_note("operation %s: %s%s%s%s%s", r->flow->ops[i].id, row->reason,
+	buf_printf(&text, "%s%s%s%s%s", row->reason,
 	    row->action == RESUME_SKIP ? ": it is not run" : "",
 	    row->rerun && row->had_outcome ? "; its recorded outcome is not carried over" : "",
 	    row->lifted != NULL ? "; by --" : "", row->lifted != NULL ? row->lifted : "");
+	lines = add_line(lines, r->flow->ops[i].id, &text);
+	buf_clear(&text);
+	return lines;
 }
 
 static int
@@ -323,12 +402,18 @@ static void
 tell_dropped(const struct resuming *r)
 {
 	struct json_iter it = json_iterate(r->plan.dropped);
+	struct json *lines = json_object();
+	struct buf text = {0};
 	const struct json *one;
 
-	while (json_next(&it, NULL, &one))
-		cli_note("operation %s: left out (%s), because %s, which had added it, runs again",
-		    json_cstr_of(json_get(one, "id")), json_cstr_of(json_get(one, "status")),
-		    json_cstr_of(json_get(one, "parent")));
+	while (json_next(&it, NULL, &one)) {
+		buf_reset(&text);
+		buf_printf(&text, "left out (%s), because %s, which had added it, runs again",
+		    json_cstr_of(json_get(one, "status")), json_cstr_of(json_get(one, "parent")));
+		lines = add_line(lines, json_cstr_of(json_get(one, "id")), &text);
+	}
+	buf_clear(&text);
+	tell_lines(lines);
 }
 
 static void
@@ -350,6 +435,7 @@ void
 resuming_tell_losses(const struct resuming *r)
 {
 	struct json_iter it = json_iterate(r->plan.added), it_lost;
+	struct json *lines = json_object();
 	const struct json *name;
 	size_t i;
 
@@ -359,7 +445,8 @@ resuming_tell_losses(const struct resuming *r)
 	for (i = 0; i < r->plan.nrows; i++)
 		if (r->plan.rows[i].rerun || r->plan.rows[i].lifted != NULL ||
 		    (r->plan.rows[i].action == RESUME_SKIP && r->input.flags.keep_failed))
-			tell_loss(r, i);
+			lines = add_loss(r, i, lines);
+	tell_lines(lines);
 	tell_dropped(r);
 	it_lost = json_iterate(r->plan.lost);
 	while (json_next(&it_lost, NULL, &name))
@@ -515,23 +602,30 @@ resuming_json(const struct resuming *r)
 
 /* ---- Verdicts ---- */
 
+static int
+hint_whole(const struct resuming *r, struct err *e)
+{
+	struct buf command = {0};
+
+	whole_command(r, &command);
+	if (command.len > 0)
+		err_hint(e, "%s", buf_text(&command));
+	buf_clear(&command);
+	return -1;
+}
+
 int
 resuming_refused(struct resuming *r, struct err *e)
 {
 	size_t n = json_length(r->plan.failures);
-	struct buf command = {0};
 
 	if (r->c->json)
 		out_json(r->c->out, resuming_json(r));
 	else
 		tell_failures(r);
-	whole_command(r, &command);
 	err_set(e, ERR_REFUSED, "%s cannot be %s faithfully: %zu reason%s; nothing was started",
 	    r->label, r->fork ? "forked" : "resumed", n, n == 1 ? "" : "s");
-	if (command.len > 0)
-		err_hint(e, "%s", buf_text(&command));
-	buf_clear(&command);
-	return -1;
+	return hint_whole(r, e);
 }
 
 int
@@ -550,6 +644,6 @@ resuming_dry_run(struct resuming *r, struct err *e)
 		return 0;
 	if (!r->c->json)
 		tell_failures(r);
-	return err_set(e, ERR_REFUSED, "%s cannot be %s faithfully", r->label,
-	    r->fork ? "forked" : "resumed");
+	err_set(e, ERR_REFUSED, "%s cannot be %s faithfully", r->label, r->fork ? "forked" : "resumed");
+	return hint_whole(r, e);
 }

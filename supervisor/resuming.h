@@ -55,6 +55,7 @@ struct resuming {
 	struct buf held_block; /* values that the supervisor has, and this environment has not */
 	char **held, **sources; /* they; and they with the recorded environment behind */
 	struct resume_input input;
+	struct resume_flags supposed; /* beside those given: to see what would be refused next */
 	struct resume_plan plan;
 	char new_run[RUN_ID_TEXT]; /* of a directory from the reading on; else once it is made */
 };
@@ -81,6 +82,8 @@ void resuming_tell_changes(const struct resuming *r);
 bool resuming_goes_without(const struct cli *c, const char *name);
 /* ERR_NOTFOUND: --without-env names what is not one of `withheld`, and no other run can be meant. */
 int resuming_check_without(const struct resuming *r, const struct json *withheld, struct err *e);
+/* Of one that is refused also what would be refused next, were the options given that lift what is refused
+ * first: those failures stand behind the others, with the options ("behind", an array). */
 int resuming_examine(struct resuming *r, struct err *e);
 /* What the programs of the roles read, and can copy; a role whose provider is not there is left out. */
 int resuming_read_providers(struct resuming *r, struct err *e);
@@ -109,6 +112,8 @@ void resuming_tell_unheard(const struct resuming *r);
 void resuming_tell_losses(const struct resuming *r);
 /* With --wait: follows the run itself, which lives; exits by its outcome. */
 int resuming_follow_live(const struct resuming *r, struct err *e);
+/* The option that lifts a failure, where one does that needs no value; of several the first. NULL: none. */
+const char *resuming_lift(const struct json *failure);
 struct json *resuming_json(const struct resuming *r);
 /* Both list every reason; refused also sets *e. */
 int resuming_refused(struct resuming *r, struct err *e);

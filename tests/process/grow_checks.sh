@@ -51,7 +51,7 @@ print("hit" if hit and not d["accepted"] else json.dumps(d["failures"]))' "$2" "
 	equal "$name" hit "$found"
 	[ "$format" = 3 ] || return
 	"$FLOWSUP" resume "$T/bad" --keep-failed "${@:6}" >"$T/out" 2>"$T/said"
-	equal "$name: people are told the same" "4 no lifting" "$? $(cat "$T/out")$(grep -F "operation $3: " "$T/said" |
+	equal "$name: people are told the same" "4 no lifting" "$? $(cat "$T/out")$(grep -E "operations? (.*, )?$3(,.*)?: " "$T/said" |
 		grep -F "$4" | sed -E 's/.*lifted by.*/lifted/; t; s/.*/no lifting/' | head -1)"
 }
 

@@ -169,7 +169,7 @@ equal "but what was started is known: it is refused" 4 $?
 equal "each by its name" 2 "$(grep -cE '^each\.[01] +refused +it was started and must not be repeated' <<<"$out")"
 check "and what may be repeated is not" eval '! grep -q "many.* refused" <<<"$out"'
 out=$(resume 2>&1)
-matches "with what lifts it" "operation each.0: it was started.*lifted by: .*--rerun-in-flight" "$out"
+matches "with what lifts it" "operations each.1, each.0, each: it was started.*lifted by: .*--rerun-in-flight" "$out"
 touch good
 new=$(resume --rerun-in-flight --wait 2>"$T/said")
 equal "by which all of it runs again" "0 2 2" "$? $(times "each 1") $(times "many 2")"

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# What would be refused once the options are given that lift what is refused first is told with it, and one
+# command lifts all; a dry run says that command too. What is the same of several operations is one line.
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
+
+cat >lost.yaml <<-'END'
+	name: lost
+	reactive: all
+	roles:
+	  maker: {provider: sh}
+	model_commands: true
+	plan:
+	- {id: boss, assignee: maker, artifacts: [report], instruction: 'echo x >"$FLOWSUP_ARTIFACTS/report"; flowsup emit spawn --run "echo added >>count"'}
+	- {id: pay, idempotent: false, needs: [boss], run: "echo pay >>count"}
+	- {id: bad, run: "[ -e good ]"}
+END
+PATH=$BUILD/bin:$PATH
+run=$("$FLOWSUP" start lost.yaml --wait 2>"$T/err")
+equal "the run fails" failed "$(run_status "$run")"
+rm "$FLOWSUP_HOME/runs/$run/artifacts/boss/report"
+all="flowsup resume $run --retry-failed --rerun-in-flight --accept-missing-artifacts --drop-respawned"
+
+"$FLOWSUP" resume "$run" >"$T/out" 2>"$T/err"
+equal "a lost artifact refuses" 4 $?
+matches "with what it lifts alone" "operation boss: its artifact [^;]*; lifted by: flowsup resume $run --accept-missing-artifacts"$'\n' \
+	"$(cat "$T/err")"
+matches "what was added comes next" "operation boss.s1: boss runs again, .*has an outcome; lifted by: .* --accept-missing-artifacts --drop-respawned"$'\n' \
+	"$(cat "$T/err")"
+matches "and what must not be repeated" "operation pay: what it needs runs again, .*; lifted by: .* --accept-missing-artifacts --rerun-in-flight"$'\n' \
+	"$(cat "$T/err")"
+equal "one command lifts all" "hint: $all" "$(grep '^hint' "$T/err")"
+"$FLOWSUP" resume "$run" -n >"$T/out" 2>"$T/err"
+equal "a dry run refuses too" 4 $?
+equal "with the same command" "hint: $all" "$(grep '^hint' "$T/err")"
+equal "its table is of what was asked" "boss refused, pay replayed, bad refused, boss.s1 replayed" \
+	"$(awk 'NR > 1 { printf "%s%s %s", (NR > 2 ? ", " : ""), $1, $2 }' "$T/out")"
+"$FLOWSUP" resume "$run" -n --json >"$T/out" 2>"$T/err"
+matches "also where it answers in JSON" "\"hint\":\"$all\"" "$(cat "$T/err")"
+matches "which says what stands behind what" \
+	'"op":"boss.s1",[^{}]*"flag":"drop-respawned","behind":\[[^]]*"accept-missing-artifacts"[^]]*\]' "$(cat "$T/out")"
+touch good
+eval "\"\$FLOWSUP\"${all#flowsup} --wait" >"$T/out" 2>"$T/err"
+equal "with it the run completes" 0 $?
+equal "and each ran as often as was said" "2 2" "$(times added) $(times pay)"
+
+# ---- The same of several is one line ----
+cat >many.yaml <<-'END'
+	name: many
+	plan:
+	- {id: one, run: "true"}
+	- {id: each, needs: [one], foreach: [1, 2, 3], run: "exit 3"}
+END
+run=$("$FLOWSUP" start many.yaml --wait 2>"$T/err")
+"$FLOWSUP" resume "$run" 2>"$T/err"
+equal "one line for failures" 1 "$(grep -c 'it failed' "$T/err")"
+matches "with each name" "operations each.0, each.1, each.2, each: it failed: exit status 3; lifted by: [^;]*; or lifted by: " "$(cat "$T/err")"
+"$FLOWSUP" fork "$run" --from one >"$T/out" 2>"$T/err"
+matches "and for what is lost" "operations each.0, each.1, each.2, each: runs again, because one does" "$(cat "$T/err")"
+plan
