@@ -136,6 +136,7 @@ not_found(const struct playbooks *p, const char *name, struct err *e)
 	static const char *const words[] = {"list", "show"};
 	const size_t nwords = sizeof(words) / sizeof(words[0]);
 	const char **names = calloc(p->count + nwords, sizeof(*names)), *nearest;
+	const char *place = p->places[1];
 	char word[SHELL_WORD_TEXT];
 	size_t i;
 
@@ -150,10 +151,10 @@ not_found(const struct playbooks *p, const char *name, struct err *e)
 		err_hint(e, "flowsup start %s   # a document by its path", shell_word(word, name));
 	else if (nearest != NULL)
 		err_hint(e, "flowsup play %s   # did you mean this?", shell_word(word, nearest));
-	else if (p->count > 0)
+	else if (p->count > 0 || place == NULL)
 		err_hint(e, "flowsup play list");
 	else
-		err_hint(e, "mkdir -p ~/.config/flowsup/playbooks   # NAME.yaml goes there");
+		err_hint(e, "mkdir -p %s   # NAME.yaml goes there", shell_word(word, place));
 	free(names);
 	return -1;
 }

@@ -10,6 +10,7 @@
 #include "flowsup/config.h"
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
+#include "flowsup/places.h"
 #include "flowsup/proc.h"
 #include "flowsup/provider.h"
 #include "lacking.h"
@@ -192,6 +193,7 @@ add_provider_role(const char *name, struct json **roles, struct err *e)
 	struct provider_search search;
 	struct provider *p = NULL;
 	struct err why = {0};
+	char word[SHELL_WORD_TEXT], *place = NULL;
 	int r;
 
 	if (json_get(*roles, name) != NULL)
@@ -207,7 +209,10 @@ add_provider_role(const char *name, struct json **roles, struct err *e)
 	}
 	if (r != 0) {
 		err_set(e, ERR_USAGE, "--planner: there is no role \"%.64s\", nor a provider", name);
-		return err_hint(e, "mkdir -p ~/.config/flowsup/roles   # NAME.yaml goes there");
+		if (place_config(NULL, "roles", &place, &why) == 0 && place != NULL)
+			err_hint(e, "mkdir -p %s   # NAME.yaml goes there", shell_word(word, place));
+		free(place);
+		return -1;
 	}
 	*roles = json_set(*roles, name, json_set(json_object(), "provider", json_cstr(name)));
 	return *roles != NULL ? 0 : err_nomem(e);

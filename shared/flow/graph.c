@@ -60,13 +60,19 @@ add_edge(struct reader *r, struct edges *e, const struct flow_edge *edge)
 }
 
 static void
+itself(struct reader *r, const struct json *at)
+{
+	hint(problem(r, at, "it needs itself"), "take it out: an operation starts when what it needs has ended");
+}
+
+static void
 add_range(struct reader *r, struct edges *e, const struct draft *d, const struct name *name,
     const struct json *at, struct flow_edge *edge)
 {
 	uint32_t i;
 
 	if (&r->drafts[name->draft] == d) {
-		problem(r, at, "it needs itself");
+		itself(r, at);
 		return;
 	}
 	for (i = 0; i < name->count && !r->nomem; i++) {
@@ -119,7 +125,7 @@ read_indices(struct reader *r, struct edges *e, const struct draft *d)
 			return;
 		}
 		if (&r->drafts[index] == d) {
-			problem(r, v, "it needs itself");
+			itself(r, v);
 			return;
 		}
 		edge.op = (uint32_t)index;

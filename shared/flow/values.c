@@ -1,6 +1,7 @@
 /* Readers of single values: strict types, every problem with its place. */
 #include <regex.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "flowsup/clock.h"
 #include "flowsup/log.h"
@@ -233,8 +234,9 @@ read_pointer(struct reader *r, const struct key *k, const struct json *v, void *
 void
 read_bool(struct reader *r, const struct key *k, const struct json *v, void *to)
 {
-	static const char *const yes[] = {"yes", "Yes", "YES", "on", "On", "ON"};
+	static const char *const yes[] = {"true", "yes", "on", "y"}, *const no[] = {"false", "no", "off", "n"};
 	struct flow_diagnostic *p;
+	const char *text = json_cstr_of(v);
 	size_t i;
 
 	if (json_type(v) == JSON_BOOL) {
@@ -242,12 +244,9 @@ read_bool(struct reader *r, const struct key *k, const struct json *v, void *to)
 		return;
 	}
 	p = wrong_type(r, k, v);
-	if (json_type(v) != JSON_STRING)
-		return;
-	hint(p, "write %s: false", k->name);
-	for (i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
-		if (slice_is(json_text(v), yes[i]))
-			hint(p, "write %s: true", k->name);
+	for (i = 0; text != NULL && i < sizeof(yes) / sizeof(yes[0]); i++)
+		if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0)
+			hint(p, "write %s: %s", k->name, strcasecmp(text, yes[i]) == 0 ? "true" : "false");
 }
 
 void

@@ -224,7 +224,7 @@ patch_apply(const struct json *root, const struct json *operations, struct json 
 		return 0;
 	}
 	json_unref(candidate);
-	return err_wrap(e, "operation %zu", it.position - 1);
+	return err_wrap(e, "operation %zu", it.position);
 }
 
 int

@@ -214,7 +214,7 @@ read_number(struct reader *r, const char *p, size_t n, const struct json_where *
 	struct json *v;
 
 	if (!whole || good < n) {
-		syntax(r, r->pos + good, "in a number");
+		syntax(r, r->pos + good, "this does not belong in a number");
 		return NULL;
 	}
 	v = real ? json_read_real(text, where, &finite) : json_read_integer(text, where);
@@ -245,7 +245,7 @@ read_word(struct reader *r)
 		bool whole, real;
 
 		n = scan_number(p, n, &whole, &real);
-		syntax(r, r->pos + n, n > 0 ? "in a number" : "expected a value");
+		syntax(r, r->pos + n, n > 0 ? "this does not belong in a number" : "expected a value");
 		return NULL;
 	}
 	v = l != NULL ? new_literal(l, where) : read_number(r, p, n, where);

@@ -284,7 +284,7 @@ static const struct refused {
 	     "  - {id: a, run: x}\n"
 	     "  - {id: b, run: y, needs: [b]}\n"), false, ERR_DOCUMENT, 3, 29,
 	"operation \"b\": it needs itself",
-	""},
+	"take it out: an operation starts when what it needs has ended"},
     {"needs_twice", TEXT("plan:\n"
 	     "  - {id: a, run: x}\n"
 	     "  - {id: b, run: y, needs: [a, a]}\n"), false, ERR_DOCUMENT, 3, 28,
@@ -405,6 +405,16 @@ static const struct refused {
 	     "  - {id: b, run: y, idempotent: no}\n"), false, ERR_DOCUMENT, 3, 33,
 	"operation \"b\": \"idempotent\" must be true or false, not a text",
 	"write idempotent: false"},
+    {"bool_text", TEXT("plan:\n"
+	     "  - {id: a, run: x}\n"
+	     "  - {id: b, run: y, context: \"True\"}\n"), false, ERR_DOCUMENT, 3, 30,
+	"operation \"b\": \"context\" must be true or false, not a text",
+	"write context: true"},
+    {"bool_word", TEXT("plan:\n"
+	     "  - {id: a, run: x}\n"
+	     "  - {id: b, run: y, context: maybe}\n"), false, ERR_DOCUMENT, 3, 30,
+	"operation \"b\": \"context\" must be true or false, not a text",
+	""},
     {"bool_integer", TEXT("plan:\n"
 	     "  - {id: a, run: x}\n"
 	     "  - {id: b, run: y, leave: 1}\n"), false, ERR_DOCUMENT, 3, 28,

@@ -234,7 +234,7 @@ test_json_patch__message_names_the_operation(void **state)
 
 	(void)state;
 	assert_fails(json_patch(from, patch, &to, &e), ERR_REFUSED, e);
-	assert_non_null(strstr(e.msg, "operation 1"));
+	assert_non_null(strstr(e.msg, "operation 2"));
 	assert_null(to);
 	json_unref(from);
 	json_unref(patch);

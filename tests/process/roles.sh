@@ -30,6 +30,8 @@ equal "a shell is no planner for a prompt" "2 flowsup: --planner: provider sh ru
 	"$? $(head -n 1 <<<"$said")"
 said=$("$FLOWSUP" start --planner nobody 'plan it' 2>&1)
 matches "an unknown one is refused" '^2: .*there is no role "nobody", nor a provider' "$?: $said"
+said=$(XDG_CONFIG_HOME="$T/c d" "$FLOWSUP" start --planner nobody 'plan it' 2>&1)
+matches "with where roles of one's own go" "^hint: mkdir -p '$T/c d/flowsup/roles'  " "$(tail -n 1 <<<"$said")"
 said=$("$FLOWSUP" start --planner boss 2>&1)
 matches "the prompt must be there" '--planner takes one operand, the prompt' "$said"
 echo 'provider: 5' >"$T/config/flowsup/roles/clerk.json"
