@@ -136,11 +136,62 @@ struct decimal {
 	int exponent;
 };
 
-/* d > 0 to `precision` digits; whether that reads back as d. */
+static size_t
+put_exponent(char *out, const struct decimal *n)
+{
+	char *p = out;
+
+	*p++ = n->digits[0];
+	if (n->count > 1) {
+		*p++ = '.';
+		memcpy(p, n->digits + 1, (size_t)n->count - 1);
+		p += n->count - 1;
+	}
+	return (size_t)(p - out) + (size_t)sprintf(p, "e%d", n->exponent);
+}
+
+static bool
+reads_back(const struct decimal *n, double d)
+{
+	char text[NUMBER_MAX];
+
+	(void)put_exponent(text, n);
+	return strtod(text, NULL) == d;
+}
+
+/* The next larger number of as many digits. */
+static void
+step_up(struct decimal *n)
+{
+	int i = n->count - 1;
+
+	while (i >= 0 && n->digits[i] == '9')
+		n->digits[i--] = '0';
+	if (i >= 0) {
+		n->digits[i]++;
+		return;
+	}
+	n->digits[0] = '1';
+	n->exponent++;
+}
+
+static bool
+is_power_of_two(double d)
+{
+	int exponent;
+
+	return frexp(d, &exponent) == 0.5;
+}
+
+/*
+ * d > 0 to `precision` digits; whether that reads back as d. Below a power of two doubles lie twice as dense
+ * as above it: what is nearest to it may read back as the one below, and the next above as itself.
+ */
 static bool
 to_decimal(double d, int precision, struct decimal *out)
 {
 	char text[40];
+	bool found;
 	int i;
 
 	snprintf(text, sizeof(text), "%.*e", precision - 1, d);
@@ -149,9 +200,14 @@ to_decimal(double d, int precision, struct decimal *out)
 		out->digits[i] = text[i + 1];
 	out->exponent = atoi(strchr(text, 'e') + 1);
 	out->count = precision;
+	found = reads_back(out, d);
+	if (!found && is_power_of_two(d)) {
+		step_up(out);
+		found = reads_back(out, d);
+	}
 	while (out->count > 1 && out->digits[out->count - 1] == '0')
 		out->count--;
-	return strtod(text, NULL) == d;
+	return found;
 }
 
 /*
@@ -159,6 +215,7 @@ to_decimal(double d, int precision, struct decimal *out)
  * numbers have fewer digits to give and are tried from one.
  */
 enum { SURE = 15, ENOUGH = 17 };
+#define POWER_16 UINT64_C(10000000000000000) /* from it on: 17 digits, of which one may be too many */
 
 static bool
 shortest_quickly(double d, struct decimal *out)
@@ -167,7 +224,8 @@ shortest_quickly(double d, struct decimal *out)
 	uint64_t digits;
 	int i;
 
-	if (!decimal_of_real(d, SURE, ENOUGH, &digits, &out->exponent))
+	if (!decimal_of_real(d, SURE, ENOUGH, &digits, &out->exponent) ||
+	    (digits >= POWER_16 && is_power_of_two(d)))
 		return false;
 	while (digits % 10 == 0)
 		digits /= 10;
@@ -218,20 +276,6 @@ put_plain(char *out, const struct decimal *n)
 		*p++ = '0';
 	}
 	return (size_t)(p - out);
-}
-
-static size_t
-put_exponent(char *out, const struct decimal *n)
-{
-	char *p = out;
-
-	*p++ = n->digits[0];
-	if (n->count > 1) {
-		*p++ = '.';
-		memcpy(p, n->digits + 1, (size_t)n->count - 1);
-		p += n->count - 1;
-	}
-	return (size_t)(p - out) + (size_t)sprintf(p, "e%d", n->exponent);
 }
 
 static size_t
