@@ -410,6 +410,20 @@ tell_cycle(struct reader *r, const uint32_t *unmet, bool *seen)
 	buf_clear(&b);
 }
 
+/* Nothing that a person writes can; a checkpoint is no person. */
+static void
+check_last(struct reader *r)
+{
+	const struct flow *f = &r->own->f;
+	const struct flow_op *behind;
+
+	if (f->synthesis_op == SIZE_MAX || f->ops[f->synthesis_op].nsuccessors == 0)
+		return;
+	behind = &f->ops[f->ops[f->synthesis_op].successors[0]];
+	problem_at(r, behind->where, "operation \"%s\" waits for the synthesis, which waits for all others",
+	    behind->id);
+}
+
 void
 make_graph(struct reader *r)
 {
@@ -423,6 +437,8 @@ make_graph(struct reader *r)
 		out_of_memory(r);
 	else if (order_operations(own, counts) < n)
 		tell_cycle(r, counts, seen);
+	else
+		check_last(r);
 	own->f.order = own->order;
 	free(counts);
 	free(seen);

@@ -47,8 +47,11 @@ read_whole(struct reader *r)
 		read_plan(r);
 	if (r->names != NULL && !r->nomem)
 		read_edges(r);
-	if (!r->failed)
+	r->own->f.nplanned = r->own->f.nops;
+	if (!r->failed) {
+		find_own(&r->own->f);
 		make_graph(r);
+	}
 	if (!r->failed)
 		check_references(r);
 	if (!r->failed && r->origin == ORIGIN_PERSON)
@@ -87,13 +90,10 @@ model_read(struct json *document, enum origin origin, const char *name, struct f
 	else if (r.failed)
 		result = diagnostics_error(d, name,
 		    origin == ORIGIN_STATE ? ERR_REFUSED : ERR_DOCUMENT, e);
-	own->f.nplanned = own->f.nops;
-	if (result < 0) {
+	if (result < 0)
 		flow_free(&own->f);
-	} else {
-		find_own(&own->f);
+	else
 		*out = &own->f;
-	}
 	return result;
 }
 

@@ -239,6 +239,35 @@ test_flow_synthesis__is_the_last_operation(void **state)
 	flow_free(f);
 }
 
+/* The first of the document is none, and the order is the document's. */
+static void
+test_flow_synthesis__without_one_the_order_is_the_documents(void **state)
+{
+	struct flow *f = read_flow("{\"plan\":[{\"id\":\"a\",\"run\":\"x\"},{\"id\":\"b\",\"run\":\"x\"}]}");
+
+	(void)state;
+	assert_int_equal(f->synthesis_op, SIZE_MAX);
+	assert_int_equal(f->order[0], 0);
+	assert_int_equal(f->order[1], 1);
+	flow_free(f);
+}
+
+/* In a checkpoint that somebody has edited: it could never be done. */
+static void
+test_flow_synthesis__nothing_stands_behind_it(void **state)
+{
+	struct json *s = test_json("{\"plan\":[{\"agent_id\":\"a\",\"run\":\"x\",\"dep_indices\":[1]},"
+	    "{\"agent_id\":\"synthesis\",\"assignee\":\"w\",\"instruction\":\"x\",\"dep_indices\":[]}],"
+	    "\"config\":{\"roles\":{\"w\":{\"provider\":\"p\"}},\"synthesis\":{\"assignee\":\"w\",\"instruction\":\"x\"}}}");
+	struct flow *f = NULL;
+	struct err e = {0};
+
+	(void)state;
+	assert_fails(flow_from_state(s, &f, &e), ERR_REFUSED, e);
+	assert_non_null(strstr(e.msg, "\"a\" waits for the synthesis, which waits for all others"));
+	json_unref(s);
+}
+
 static void
 test_flow_synthesis__its_id_is_taken(void **state)
 {
@@ -264,6 +293,8 @@ main(void)
 	    cmocka_unit_test(test_flow_planner__from_an_early_checkpoint),
 	    cmocka_unit_test(test_flow_planner__format_names_usable_roles),
 	    cmocka_unit_test(test_flow_synthesis__is_the_last_operation),
+	    cmocka_unit_test(test_flow_synthesis__without_one_the_order_is_the_documents),
+	    cmocka_unit_test(test_flow_synthesis__nothing_stands_behind_it),
 	    cmocka_unit_test(test_flow_synthesis__its_id_is_taken),
 	};
 	static char providers[] = "shared/providers";
