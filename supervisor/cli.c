@@ -793,7 +793,7 @@ check_operands(const struct cli *c, struct err *e)
 	else
 		err_set(e, ERR_USAGE, "%s: unexpected operand \"%s\"", cmd->name,
 		    c->operands[cmd->max_operands]);
-	near = c->noperands == 0 ? NULL : cli_nearest_second(c->commands, cmd->name, c->operands[0]);
+	near = c->operands[0] == NULL ? NULL : cli_nearest_second(c->commands, cmd->name, c->operands[0]);
 	if (near != NULL)
 		cli_hint_instead(c->argv, c->operands[0], strlen(c->operands[0]), near, e);
 	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup help %s", cmd->name);

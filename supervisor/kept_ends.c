@@ -68,9 +68,8 @@ hold(struct daemon *d, struct proc_id id, const struct proc_end *end, double tim
 	TAILQ_INSERT_TAIL(&d->kept.ends, u, entry);
 	d->kept.nends++;
 	while ((old = TAILQ_FIRST(&d->kept.ends)) != NULL &&
-	    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what was freed has left the list */
 	    (d->kept.nends > ENDS_MOST || is_too_old(d, old, now)))
-		forget(d, old);
+		forget(d, old); /* NOLINT(clang-analyzer-unix.Malloc): what was freed has left the list */
 }
 
 void

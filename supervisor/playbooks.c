@@ -78,8 +78,9 @@ settle_place(struct playbooks *p, size_t from)
 {
 	size_t i, k;
 
-	if (p->count > from)
-		qsort(p->list + from, p->count - from, sizeof(*p->list), compare);
+	if (p->count <= from)
+		return;
+	qsort(p->list + from, p->count - from, sizeof(*p->list), compare);
 	for (i = from; i < p->count; i++)
 		for (k = 0; k < from; k++)
 			if (strcmp(p->list[k].name, p->list[i].name) == 0)

@@ -673,7 +673,7 @@ view_settle(const struct view *v, view_fn *make, int64_t until_ns, struct json *
 {
 	const char *id = json_cstr_of(json_get(*run, "id"));
 	struct session s = {0};
-	struct json *fresh = *run;
+	struct json *fresh;
 	bool last = false;
 
 	while (view_lacks_worker(*run) && !last) {

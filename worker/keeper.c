@@ -317,7 +317,7 @@ channel_ready(void *arg, short revents)
 void
 keeper_reaped(struct worker *w, pid_t pid)
 {
-	struct keeper *k = find(w, pid);
+	struct keeper *k = pid > 0 ? find(w, pid) : NULL; /* 0: one that has ended already */
 
 	if (k == NULL)
 		return;

@@ -35,7 +35,7 @@ integer_is_real(const struct json *integer, const struct json *real)
 		snprintf(digits, sizeof(digits), "%.0f", d);
 		return slice_is(text_slice(integer), digits);
 	}
-	return d >= -0x1p63 && d < 0x1p63 && (int64_t)d == number_of(integer)->i;
+	return d >= (double)INT64_MIN && d < -(double)INT64_MIN && (int64_t)d == number_of(integer)->i;
 }
 
 static bool

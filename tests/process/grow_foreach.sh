@@ -108,7 +108,7 @@ plan:
 Y
 
 # Valid, and cannot come to a good end: said by check and by start.
-warns() { "$FLOWSUP" check - 2>&1 >/dev/null; }
+warns() { { "$FLOWSUP" check - >/dev/null; } 2>&1; }
 matches "a list in a text is warned of" '3:40: warning: operation "each": "foreach" looks for a list in the response of "list", which is a text.*note: give "list" response: json' "$(warns <<'Y'
 plan:
   - {id: list, run: 'echo "[]"'}

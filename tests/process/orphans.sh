@@ -174,7 +174,7 @@ touch "$GO"
 wait_until has_exit a
 wait_until gone "$(start_member a pid)"
 check "it lives" alive "$left"
-matches_soon "list says so" "$run[^|]*crashed \(1 running\)" "$FLOWSUP" list -n 1
+matches_soon "list says so" "${run}[^|]*crashed \(1 running\)" "$FLOWSUP" list -n 1
 equal "and show" 1 "$(json "$("$FLOWSUP" show --json "$run")" running_operations)"
 "$FLOWSUP" gc --keep-days 0 >/dev/null 2>"$T/said"
 matches "gc keeps its run" "run $run is kept: processes that its operations left still run" "$(cat "$T/said")"

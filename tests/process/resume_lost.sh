@@ -140,7 +140,7 @@ matches "with the reason" "run $run: checkpoint refused: missing_base in checkpo
 
 for words in true false; do
 	run=$("$FLOWSUP" start --wait -- $words 2>"$T/err")
-	emptied() { rm -rf "$(dir_of "$run")"/* && [ -z "$(ls -A "$(dir_of "$run")")" ]; }
+	emptied() { find "$(dir_of "$run")" -mindepth 1 -delete && [ -z "$(ls -A "$(dir_of "$run")")" ]; }
 	check "its worker has left" wait_until emptied
 	told "$run" missing_base
 	out=$("$FLOWSUP" checkpoint show "$run" 2>&1)

@@ -91,7 +91,7 @@ equal "and the run runs" 0 $?
 # ---- After a boot ----
 export XDG_CONFIG_HOME=$T/config
 boot() { "$@" doctor --json | grep '"check":"boot"'; }
-mkdir -m 700 -p "$T/state/flowsup/runs"
+(umask 077 && mkdir -p "$T/state/flowsup/runs")
 by_default() { env -u FLOWSUP_HOME XDG_STATE_HOME="$T/state" "$FLOWSUP" "$@"; }
 matches "doctor says that nothing comes back, and what the unit needs" \
 	'wait for the next flowsup command","hint":"systemctl --user enable' "$(boot by_default)"
