@@ -17,6 +17,7 @@
 #include "resuming.h"
 #include "withheld.h"
 #include "start.h"
+#include "view.h"
 
 extern char **environ;
 
@@ -153,6 +154,7 @@ say_forked(const struct resuming *r, struct json **carry, struct err *e)
 {
 	struct json *config = json_remove(json_ref(json_get(*carry, "config")), slice_of("resumed_from"));
 
+	config = json_remove(json_remove(config, slice_of("rejected")), slice_of("rejected_by_operation"));
 	config = json_set(config, "forked_from", json_cstr(r->t->session.run_id));
 	*carry = share_conversations(json_set(*carry, "config", config));
 	return *carry != NULL ? 0 : err_nomem(e);
@@ -182,17 +184,19 @@ carry_sessions(const struct resuming *r, struct json **carry, struct err *e)
 	return *carry != NULL ? 0 : err_nomem(e);
 }
 
-/* How many requests were rejected stands in the row alone. */
+/* How many requests were rejected stands in the row alone; which operations had made them, in the events. */
 static int
 carry_rejected(const struct resuming *r, struct json **carry, struct err *e)
 {
 	const struct json *rejected = r->is_run
 	    ? json_get(json_get(r->t->session.metadata, "growth"), "rejected") : NULL;
-	struct json *config;
+	struct json *config, *by_operation;
 
 	if (json_length(rejected) == 0)
 		return 0;
+	by_operation = view_rejected(r->run_fd, r->state);
 	config = json_set(json_ref(json_get(*carry, "config")), "rejected", json_ref(rejected));
+	config = json_set(config, "rejected_by_operation", by_operation);
 	*carry = json_set(*carry, "config", config);
 	return *carry != NULL ? 0 : err_nomem(e);
 }

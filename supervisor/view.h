@@ -73,6 +73,9 @@ struct json *view_operations(const struct run_files *f, const struct session *s)
 /* Of files with their state and flow: what had an outcome in the run that this one resumes, an object
  * with their ids. NULL: out of memory. */
 struct json *view_carried(const struct run_files *f);
+/* By operation how many of its requests were rejected, by reason: by this run, as its events say, and before
+ * (config.rejected_by_operation, of the run's state; NULL: by none). NULL: out of memory. */
+struct json *view_rejected(int run_fd, const struct json *state);
 /* How many operations of a run with a dead worker still run. */
 unsigned view_survivors(const struct attempts *a);
 /* Why it is as it is; of one that its policy gave up, also why. */

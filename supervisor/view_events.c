@@ -106,7 +106,7 @@ take_rejected(void *arg, struct slice line, struct err *e)
 	op = json_text(json_get(event, "op"));
 	reason = json_text(json_get(event, "reason"));
 	if (op.len > 0 && reason.len > 0) {
-		of_op = json_getn(*all, op) != NULL ? json_ref(json_getn(*all, op)) : json_object();
+		of_op = json_type(json_getn(*all, op)) == JSON_OBJECT ? json_ref(json_getn(*all, op)) : json_object();
 		of_op = json_setn(of_op, reason, json_int(1 + view_number(of_op, reason.data, 0)));
 		*all = json_setn(*all, op, of_op);
 	}
@@ -115,13 +115,14 @@ take_rejected(void *arg, struct slice line, struct err *e)
 }
 
 struct json *
-view_rejected(const struct run_files *f)
+view_rejected(int run_fd, const struct json *state)
 {
-	struct json *all = json_object();
+	const struct json *before = json_get(json_get(state, "config"), "rejected_by_operation");
+	struct json *all = json_type(before) == JSON_OBJECT ? json_ref(before) : json_object();
 	struct err ignored = {0};
 	struct tail t;
 
-	tail_init(&t, f->fd, RUN_EVENTS);
+	tail_init(&t, run_fd, RUN_EVENTS);
 	if (all != NULL && tail_read(&t, take_rejected, &all, &ignored) != 0 && ignored.code == ERR_NOMEM) {
 		json_unref(all);
 		all = NULL;

@@ -534,7 +534,7 @@ static struct json *
 rejected_of(const struct run_files *f, const struct session *s, struct op_view *ops)
 {
 	bool any = json_length(json_get(json_get(s->metadata, "growth"), "rejected")) > 0;
-	struct json *rejected = any ? view_rejected(f) : NULL;
+	struct json *rejected = any ? view_rejected(f->fd, f->state != NULL ? f->state : f->carry) : NULL;
 	size_t i;
 
 	for (i = 0; rejected != NULL && i < f->flow->nops; i++)

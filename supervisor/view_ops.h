@@ -39,9 +39,6 @@ bool view_is_settled(enum op_state s);
  */
 struct json *view_recent(const struct run_files *f);
 
-/* By operation how many of its requests the run has rejected, by reason. NULL: out of memory. */
-struct json *view_rejected(const struct run_files *f);
-
 /* Why it is as it is, of an operation among all; null when there is nothing to say. */
 struct json *view_why(const struct run_files *f, const struct session *s, size_t op,
     const struct op_view *ops);

@@ -39,8 +39,29 @@ equal "with all that has a key, each once" "after alone before" \
 	"$(spawned '" ".join(sorted(e["request_key"] for e in s if "#" not in e["request_key"]))')"
 matches "a key that was taken before its worker died is taken" "duplicate" "$(cat "$T/twice")"
 matches "as the run counts, with those before" '"rejected":\{"null_child":1,"duplicate":1\}' "$("$FLOWSUP" show "$RUN" --json)"
+equal "and the operation's own count" "{'null_child': 1, 'duplicate': 1}" "$(shown 'op["a"]["rejected"]')"
+matches "in words too" "asked in vain: 1 null_child, 1 duplicate" "$(shown 'op["a"]["why"]')"
 equal "equal requests without one are different ones" "1 2" \
 	"$(spawned '" ".join(sorted(e["request_key"].split("#")[1] for e in s if "#" in e["request_key"]))')"
 equal "which have run" "completed completed completed completed completed" "$(spawned '" ".join(e["status"] for e in s)')"
 equal "the operation itself ran once" 1 "$(shown 'op["a"]["attempt"]')"
+
+# A further run has them, too; a fork, which is another run, counts its own.
+begin <<'Y'
+reactive: all
+plan:
+  - {id: a, run: 'flowsup emit spawn --run ""; :'}
+  - {id: b, needs: [a], run: '[ -e "$T/gates/better" ]'}
+Y
+wait_until ended
+RUN=$("$FLOWSUP" resume "$RUN" --retry-failed 2>"$T/resume.err")
+wait_until ended
+equal "one that made none keeps those before" "{'null_child': 1} {'null_child': 1}" "$(shown 'd["growth"]["rejected"], op["a"]["rejected"]' | tr -d '()' | sed 's/}, /} /')"
+open_gate better
+RUN=$("$FLOWSUP" resume "$RUN" --retry-failed 2>"$T/resume.err")
+wait_until ended
+equal "and hands them on" "completed {'null_child': 1}" "$(run_status "$RUN") $(shown 'op["a"]["rejected"]')"
+RUN=$("$FLOWSUP" fork "$RUN" --from b 2>"$T/resume.err")
+wait_until ended
+equal "a fork begins to count" "completed None None" "$(run_status "$RUN") $(shown 'd.get("growth"), op["a"].get("rejected")' | tr -d '(,)')"
 plan
