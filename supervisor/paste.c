@@ -6,6 +6,7 @@
 #include "flowsup/log.h"
 #include "output.h"
 #include "paste.h"
+#include "policy.h"
 #include "view.h"
 
 enum { HINT_INDENT = 6, NOTE_COLUMNS = 5 };
@@ -39,7 +40,7 @@ void
 paste_resume(struct buf *to, const char *home_option, const struct session *s)
 {
 	paste_command(to, "resume", home_option, s->run_id, NULL);
-	if (has_failures(s))
+	if (has_failures(s) && !json_is_true(json_get(s->policy, POLICY_RETRIES_FAILED)))
 		buf_puts(to, " --retry-failed");
 	if (has_failures(s) && json_is_true(json_get(s->metadata, META_LOSES_ADDED)))
 		buf_puts(to, " --drop-respawned");
@@ -129,14 +130,17 @@ paste_hint(const char *what, struct slice command)
 void
 paste_end_hint(const char *home_option, const struct session *s)
 {
+	bool failed = s->status == STATUS_FAILED;
 	struct buf b = {0};
 
-	if (s->status == STATUS_FAILED)
+	if (failed) {
 		paste_command(&b, "show", home_option, s->run_id, NULL);
-	else if (s->reason_code != NULL && reason_is_resumable(s->reason_code) &&
-	    s->resumed_as_run[0] == '\0')
+		paste_hint("to see why", buf_view(&b));
+		buf_reset(&b);
+	}
+	if (s->reason_code != NULL && reason_is_resumable(s->reason_code) && s->resumed_as_run[0] == '\0') {
 		paste_resume(&b, home_option, s);
-	if (b.len > 0)
-		paste_hint("", buf_view(&b));
+		paste_hint(failed ? "to go on" : "", buf_view(&b));
+	}
 	buf_clear(&b);
 }

@@ -11,8 +11,8 @@ void paste_command(struct buf *to, const char *verb, const char *home_option, co
 /* Appends the command that resumes a run, however it ended; without a word about its failures one
  * with a failed operation would be refused. */
 void paste_resume(struct buf *to, const char *home_option, const struct session *s);
-/* A hint what to do about a run that is at its end, where there is something: to look at what failed,
- * to resume what nobody has resumed. */
+/* Hints what to do about a run that is at its end, where there is something: to look at what failed, to
+ * resume what nobody has resumed. */
 void paste_end_hint(const char *home_option, const struct session *s);
 /*
  * Appends a command of one line that begins in column `used`, wrapped between its words to at most

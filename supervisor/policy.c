@@ -42,6 +42,8 @@ policy_of(const struct flow *f, const struct json *withheld, bool foreground, st
 	}
 	if (f->watchdog_ns > 0)
 		o = json_set(o, "watchdog_ns", json_int(f->watchdog_ns));
+	if (slice_is(json_text(json_get(f->restart, "failed")), "retry"))
+		o = json_set(o, POLICY_RETRIES_FAILED, json_bool(true));
 	if (json_length(withheld) > 0)
 		o = json_set(o, "withheld", json_ref(withheld));
 	if (foreground)

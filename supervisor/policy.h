@@ -8,6 +8,9 @@
 
 enum { POLICY_RESTARTS = 3, POLICY_RESTARTS_MOST = 1000 };
 
+/* Member of the object: the document says that a resume runs again what failed. */
+#define POLICY_RETRIES_FAILED "retries_failed"
+
 struct policy {
 	struct json *object; /* for session_new.policy */
 	const char *notify;  /* "problems", "all" or NULL */

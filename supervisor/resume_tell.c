@@ -481,6 +481,24 @@ add_failures_of_all(const struct resuming *r, struct table *t)
 	}
 }
 
+/* Refused where it has an outcome that only --drop-respawned gives up. */
+static void
+add_dropped(const struct resuming *r, const struct json *dropped, struct table *t)
+{
+	const char *id = json_cstr_of(json_get(dropped, "id"));
+	const struct json *failure = json_find(r->plan.failures, "op", id);
+
+	table_text(t, OUT_PLAIN, id);
+	if (failure != NULL) {
+		table_text(t, OUT_BAD, resume_action_word(RESUME_REFUSED));
+		table_text(t, OUT_PLAIN, json_cstr_of(json_get(failure, "message")));
+	} else {
+		table_text(t, OUT_DIM, "left out");
+		table_printf(t, OUT_PLAIN, "%s, which had added it, runs again",
+		    json_cstr_of(json_get(dropped, "parent")));
+	}
+}
+
 static const enum out_style action_styles[] = {
     [RESUME_RUN] = OUT_BUSY,
     [RESUME_REPLAY] = OUT_GOOD,
@@ -507,12 +525,8 @@ print_table(struct resuming *r)
 		table_text(t, action_styles[row->action], resume_action_word(row->action));
 		table_text(t, OUT_PLAIN, row->reason);
 	}
-	while (json_next(&it, NULL, &dropped)) {
-		table_text(t, OUT_PLAIN, json_cstr_of(json_get(dropped, "id")));
-		table_text(t, OUT_DIM, "left out");
-		table_printf(t, OUT_PLAIN, "%s, which had added it, runs again",
-		    json_cstr_of(json_get(dropped, "parent")));
-	}
+	while (json_next(&it, NULL, &dropped))
+		add_dropped(r, dropped, t);
 	add_failures_of_all(r, t);
 	table_print(t, r->c->out, "");
 }

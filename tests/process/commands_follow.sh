@@ -98,7 +98,7 @@ equal "also when it had ended before the first look" 6 \
 	"$("$FLOWSUP" logs -f "$id" | grep -cE '^each\.[012] +\| (item|more)')"
 "$FLOWSUP" logs -f "$bad" 2>err
 equal "of a failed run it exits by that" 1 $?
-matches "and says it" "run $bad failed: .*hint: flowsup show $bad" "$(paste -sd' ' err)"
+matches "and says it" "run $bad failed: .*hint: flowsup show $bad .*hint: flowsup resume $bad --retry-failed " "$(paste -sd' ' err)"
 
 # ---- Events ----
 printf 'a\nb\n' | "$FLOWSUP" start --wait --each 'true' --events 7 7>events >id 2>/dev/null

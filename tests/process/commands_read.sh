@@ -63,7 +63,8 @@ equal "a run with a failure exits 1" 1 $?
 matches "its lines say what failed" "bad failed: exit status 3" "$(cat "$T/lines")"
 equal "and what was skipped for it, in the words of show" "after-bad skipped: bad failed,after-that skipped: bad failed" \
 	"$(sed -n 's/^[0-9:]*  //; /skipped/p' "$T/lines" | paste -sd,)"
-matches "and name the command that says more" "hint: flowsup show $id" "$(cat "$T/lines")"
+matches "and name the command that says more" "hint: flowsup show $id   # to see why" "$(cat "$T/lines")"
+matches "and the one that goes on" "hint: flowsup resume $id --retry-failed   # to go on" "$(cat "$T/lines")"
 
 # ---- show ----
 "$FLOWSUP" show --json "$id" >show.json

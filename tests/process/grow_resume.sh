@@ -147,11 +147,28 @@ equal "a resume without options suggests both at once" "hint: flowsup resume $RU
 	"$("$FLOWSUP" resume "$RUN" 2>&1 | grep ^hint)"
 matches "as what lifts the failure does" "lifted by: flowsup resume $RUN --retry-failed --drop-respawned"$'\n' "$("$FLOWSUP" resume "$RUN" 2>&1)"
 equal "the command that is suggested has it" "flowsup resume $RUN --retry-failed --drop-respawned" "$("$FLOWSUP" show "$RUN" | sed -n 's/^next *//p')"
+"$FLOWSUP" resume "$RUN" --retry-failed --dry-run >"$T/dry" 2>"$T/err"
+matches "a dry run refuses what it would not leave out" "4 a.s1 +refused +a runs again, so what it had added is not carried over" \
+	"$? $(grep '^a.s1' "$T/dry")"
+matches "and suggests the same" "hint: flowsup resume $RUN --retry-failed --drop-respawned" "$(cat "$T/err")"
 open_gate ok
 go_on --retry-failed --drop-respawned
 wait_until ended
 check "what is left out is said" grep -q 'a.s1: left out (completed)' "$T/resume.err"
 equal "numbers go on after the highest there ever was" "completed a.s2" "$(run_status "$RUN") $(spawned '" ".join(by)')"
+
+# Where the document says that failures run again the command need not.
+begin <<'Y'
+reactive: all
+restart: {failed: retry}
+plan:
+  - {id: a, run: 'flowsup emit spawn --independent --run "echo x"; until [ -e "$T/gates/seen" ]; do sleep 0.05; done; false'}
+Y
+wait_until child_is_saved
+open_gate seen
+wait_until ended
+equal "what is suggested is what a refused resume suggests" "flowsup resume $RUN --drop-respawned hint: flowsup resume $RUN --drop-respawned" \
+	"$("$FLOWSUP" show "$RUN" | sed -n 's/^next *//p') $("$FLOWSUP" resume "$RUN" 2>&1 | grep ^hint)"
 
 # Independent work has no edge to who asked for it, however deep in the graph that is: it leaves all the same.
 rm -f "$T"/gates/*

@@ -47,7 +47,8 @@ equal "each of them" "2 2 300" "$(sort -n each | uniq -c | awk '{n[$1]++} END {f
 mkdir elsewhere
 run=$(cd elsewhere && "$FLOWSUP" start --wait -- false 2>/dev/null)
 new=$("$FLOWSUP" rerun "$run" --wait 2>"$T/err")
-matches "the hint of a rerun is that of a start" "hint: flowsup show $new\$" "$(cat "$T/err")"
+matches "the hint of a rerun is that of a start" "hint: flowsup show $new   # to see why
+hint: flowsup resume $new --retry-failed   # to go on\$" "$(cat "$T/err")"
 new=$(cd "$T" && FLOWSUP_HOME=${FLOWSUP_HOME##*/} "$FLOWSUP" rerun "$run" 2>"$T/err")
 equal "a name from another directory leads there" "$run" "$(json "$("$FLOWSUP" show "$new" --json)" rerun_of)"
 "$FLOWSUP" wait "$new" 2>/dev/null
