@@ -288,14 +288,33 @@ why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 		buf_puts(to, to->len > 0 ? "; replayed" : "replayed from an earlier run");
 }
 
+static const char *
+how_far(const struct op_view *v)
+{
+	switch (v->state) {
+	case OP_RUNNING:
+		return "is being tried";
+	case OP_PENDING:
+	case OP_WAITING:
+		return v->start != NULL ? "is being tried" : "is to be tried";
+	case OP_SKIPPED:
+		return "was to be tried";
+	case OP_COMPLETED:
+	case OP_FAILED:
+	case OP_CANCELLED:
+	case OP_INTERRUPTED:
+		break;
+	}
+	return "was tried";
+}
+
 static void
 why_replaced(const struct run_files *f, uint32_t op, const struct op_view *ops, struct buf *to)
 {
 	uint32_t last = flow_final(f->flow, op);
 
 	if (last != op)
-		buf_printf(to, "%s%s %s in its place", to->len > 0 ? "; " : "", f->flow->ops[last].id,
-		    ops[last].state == OP_PENDING ? "is to be tried" : "was tried");
+		buf_printf(to, "%s%s %s in its place", to->len > 0 ? "; " : "", f->flow->ops[last].id, how_far(&ops[last]));
 }
 
 /* What lies beside the output of an attempt without an end, as a resume judges it. */

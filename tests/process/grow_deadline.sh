@@ -44,6 +44,7 @@ equal "nothing started after the closing" 0 "$(starts_after)"
 equal "late requests are accepted and deferred" "2 0" "$(grep -c deferred "$T/said") $(output late)"
 equal "they are recorded as pending" "pending pending pending" "$(spawned '" ".join(e["status"] for e in s)')"
 equal "a late failure is tried again later" True "$(spawned 'any(e.get("escalated_from") == node["fails"] for e in s)')"
+matches "and is not said to have been tried" 'exit status 1; fails.s1 is to be tried in its place' "$(shown 'op["fails"]["why"]')"
 equal "planned work that was withheld is absent" "['fails', 'late']" "$(spawned 'sorted(o)')"
 # The deadline begins anew, and is what the further tries wait for.
 tries=$(spawned '" ".join(e["spawn_id"] for e in s if e.get("escalated_from"))')

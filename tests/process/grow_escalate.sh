@@ -48,6 +48,19 @@ check "the graph is spliced" grep -q 'after *completed *needs work.s1.s1$' "$T/g
 check "and says what the tries are" grep -q 'work.s1.s1 .*\[another try at work\]' "$T/graph"
 check "also as mermaid" grep -q '\[\["work.s1<br>' <("$FLOWSUP" show "$RUN" --graph mermaid)
 
+rm -f "$T"/gates/*
+begin <<Y
+$ROLES
+plan:
+  - {id: work, assignee: junior, instruction: 'test \$WHO != junior || exit 1; : >"\$T/gates/again"; until [ -e "\$T/gates/go" ]; do sleep 0.05; done'}
+Y
+wait_until [ -e "$T/gates/again" ]
+matches_soon "a try that runs is said to" 'work.s1 is being tried in its place' shown 'op["work"]["why"]'
+open_gate go
+wait_until ended
+matches "and one that has ended" 'work.s1 was tried in its place' "$(shown 'op["work"]["why"]')"
+rm -f "$T"/gates/*
+
 # ---- Where nothing may be added ----
 run_flow <<'Y'
 plan: [{id: a, run: 'flowsup emit spawn --run x; flowsup emit escalate; true'}]
