@@ -54,7 +54,8 @@ add_deadline(struct building *b, struct err *e)
 	}
 	if (at == 0)
 		return 0;
-	snprintf(text, sizeof(text), "%lld", (long long)(at / NS_PER_S));
+	/* A whole second, which every shell can compare; never one that is over before the limit is. */
+	snprintf(text, sizeof(text), "%lld", (long long)((at + NS_PER_S - 1) / NS_PER_S));
 	return given_variable(b, "FLOWSUP_DEADLINE", text, e);
 }
 

@@ -208,6 +208,12 @@ reactive: all
 plan: [{id: a, run: 'flowsup emit spawn --run "echo \$FLOWSUP_DEADLINE"; echo $FLOWSUP_DEADLINE'}]
 Y
 left=$(($(output a | tail -1) - $(date +%s)))
-check "operations know the deadline" [ "$left" -gt 3500 -a "$left" -le 3600 ]
+check "operations know the deadline" [ "$left" -gt 3500 -a "$left" -le 3601 ]
 equal "also those that were added" "$(output a | tail -1)" "$(output a.s1)"
+at=$(json "$("$FLOWSUP" checkpoint export "$RUN" --json)" deadline_ms)
+check "which none sees passed before it has" [ "$at" -gt 0 -a $(($(output a | tail -1) * 1000)) -ge "$at" ]
+run_flow <<'Y'
+plan: [{id: a, timeout: 900ms, run: 'echo $((FLOWSUP_DEADLINE - $(date +%s)))'}]
+Y
+check "nor a limit of its own of less than a second" [ "$(output a)" -ge 1 ]
 plan
