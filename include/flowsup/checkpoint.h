@@ -81,7 +81,8 @@ enum {
 	CKPT_MAX_ENTRY_DEPTH = JSON_MAX_DEPTH - 2,
 	CKPT_MAX_RESPONSE_DEPTH = CKPT_MAX_ENTRY_DEPTH - 1,
 	CKPT_MAX_CONTEXT_DEPTH = JSON_MAX_DEPTH - 1,
-	CKPT_MAX_UNKNOWN_DEPTH = JSON_MAX_DEPTH - 3 /* members of version 2, in config.v2_members */
+	CKPT_MAX_UNKNOWN_DEPTH = JSON_MAX_DEPTH - 3, /* members of version 2, in config.v2_members */
+	CKPT_MAX_TAKEN_DEPTH = JSON_MAX_DEPTH - 4 /* its config.v2_members, in config.v2_members.config */
 };
 
 struct ckpt_writer;

@@ -366,15 +366,18 @@ check_parts(const struct json *root, struct refusal *r, struct err *e)
 	return spawned != NULL ? check_spawned(spawned, r, e) : 0;
 }
 
-/* Migration puts what it does not know two levels deeper. */
+/* Migration puts what it does not know two levels deeper, and what stands in its place as well. */
 static int
 check_unknown_depth(const struct json *root, struct refusal *r, struct err *e)
 {
+	const struct json *taken = json_get(json_get(root, "config"), CKPT_V2_MEMBERS), *value;
 	struct json_iter it = json_iterate(root);
-	const struct json *value;
 	const char *const *known;
 	struct slice name;
 
+	if (taken != NULL && json_depth(taken, CKPT_MAX_TAKEN_DEPTH) > CKPT_MAX_TAKEN_DEPTH)
+		return refuse(r, json_fault_name(JSON_FAULT_DEPTH), taken, e,
+		    "`config." CKPT_V2_MEMBERS "` is nested too deeply to be kept");
 	while (json_next(&it, &name, &value)) {
 		for (known = order; *known != NULL && !slice_is(name, *known); known++)
 			;

@@ -273,6 +273,8 @@ def check_base(root, version):
     else:
         check(root, always, dict(sometimes, max_spawn="integer null"), False)
         known = set(always) | set(sometimes) | {"max_spawn", "version"}
+        if depth_of(root.get("config", {}).get("v2_members")) > 508:
+            refuse("too_deep")
         if any(depth_of(v) > 509 for name, v in root.items() if name not in known):
             refuse("too_deep")
     for entry in root["plan"]:
