@@ -149,7 +149,7 @@ check_not_resumed(const struct resuming *r, struct err *e)
 	if (s.run_id[0] == '\0')
 		return 0;
 	err_set(e, ERR_REFUSED, "%s was already resumed, as run %s", r->label, s.run_id);
-	return err_hint(e, "flowsup resume %s", s.run_id);
+	return err_hint(e, "flowsup show %s", s.run_id);
 }
 
 /* A run's directory that was moved away is still that of the run: its row says what has become of it. */
@@ -172,7 +172,7 @@ check_moved(struct resuming *r, const char *id, struct err *e)
 	if (s.resumed_as_run[0] != '\0') {
 		err_set(e, ERR_REFUSED, "%s is that of run %s, which was already resumed, as run %s", r->label, id,
 		    s.resumed_as_run);
-		rc = err_hint(e, "flowsup resume %s", s.resumed_as_run);
+		rc = err_hint(e, "flowsup show %s", s.resumed_as_run);
 	}
 	strlcpy(r->moved_session, s.session_id, sizeof(r->moved_session));
 	strlcpy(r->moved_invocation, s.invocation_id, sizeof(r->moved_invocation));
@@ -201,6 +201,13 @@ lock(struct resuming *r, struct err *e)
 		if (errno != EINTR)
 			return err_sys(e, ERR_IO, errno, "lock %s", r->label);
 	return 0;
+}
+
+void
+resuming_unlock(const struct resuming *r)
+{
+	if (!r->is_run)
+		(void)flock(r->run_fd, LOCK_UN);
 }
 
 /* ---- All of it ---- */

@@ -600,6 +600,7 @@ go_on(struct resuming *r, int events_fd, struct err *e)
 	else if (!r->has_checkpoint)
 		cli_note("%s never started an operation: it starts from its document", r->label);
 	fd_close(&r->lock_fd);
+	resuming_unlock(r);
 	if (hand_over(r, &poked) != 0) {
 		/* The run is durable: whichever supervisor comes next finds it. */
 		cli_note("run %s is queued, but no supervisor took it: %s", r->new_run, poked.msg);

@@ -130,5 +130,7 @@ int resuming_go_on(struct resuming *r, struct err *e);
  */
 int resuming_elsewhere(struct resuming *r, const char *path, char run_id[RUN_ID_TEXT],
     struct err *e);
+/* Of such a directory: its new run has a row, so whoever waits for the lock hears of it. */
+void resuming_unlock(const struct resuming *r);
 
 #endif

@@ -108,4 +108,43 @@ printf 'another ' >"$(note_of "$was")"
 RUN=$("$FLOWSUP" resume ./fifth)
 check "and a copy beside the run" wait_until ended
 matches "goes on in its own" '"response":"one two "' "$(entry b)"
+
+# ---- Of an attempt that was interrupted, too ----
+on='["sh","-c","cat >>\"$1\"; until [ -e \"$T/through\" ]; do sleep 0.05; done; cat \"$1\"","sh","{store}"]'
+printf '{"provider":1,"name":"waits","verified":null,"reads_user_settings":false,"prompt":"stdin","start":{"new":%s,"resume":%s},"conversation":{"id":"none","store":"notes.txt"},"output":{"format":"text"},"exit_0_reliable":false}\n' \
+	"$on" "$on" >"$T/config/flowsup/providers/waits.json"
+cat >waits.yaml <<'END'
+name: waits
+roles: {waits: {provider: waits}}
+plan:
+  - {id: a, assignee: waits, instruction: "one "}
+END
+RUN=$("$FLOWSUP" start "$T/waits.yaml")
+was=$(run_dir)
+has_noted() { grep -qs one "$(note_of "$was")"; }
+wait_until has_noted
+copied sixth
+mv sixth.gone "$was"
+printf 'another ' >"$(note_of "$was")"
+: >"$T/through"
+RUN=$("$FLOWSUP" resume ./sixth)
+check "a copy with an attempt that was interrupted is resumed" wait_until ended
+matches "and goes on in its own" '"response":"one \[INTERRUPTED\]' "$(entry a)"
+equal "the run beside it keeps what it has" "another " "$(cat "$(note_of "$was")")"
+
+# ---- Two resumes of one copy are as two of one run ----
+rm "$T/through"
+cp -a sixth seventh
+for n in 1 2 3 4 5; do
+	"$FLOWSUP" resume ./seventh --wait >"$T/out.$n" 2>"$T/err.$n" &
+done
+refused() { [ "$(grep -l 'was already resumed, as run' "$T"/err.? | wc -l)" -eq 4 ]; }
+check "one goes on, and the others do not wait for its end" wait_until refused
+RUN=$(cat "$T"/out.?)
+equal "they name the run that it became" 4 "$(grep -l "already resumed, as run $RUN" "$T"/err.? | wc -l)"
+: >"$T/through"
+check "it ends" wait_until ended
+wait
+"$FLOWSUP" resume ./seventh >"$T/out" 2>"$T/err"
+equal "and later nothing else is to be had" "4 hint: flowsup show $RUN" "$? $(grep '^hint' "$T/err")"
 plan
