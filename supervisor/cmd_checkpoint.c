@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "evidence.h"
 #include "flowsup/checkpoint.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
 #include "output.h"
+#include "resume.h"
 #include "seek.h"
 #include "target.h"
 
@@ -48,10 +50,8 @@ open_path(struct source *s, const char *path, const struct stat *st, struct err 
 	}
 	if (s->directory == NULL || (s->base_name == NULL && !S_ISDIR(st->st_mode)))
 		return err_nomem(e);
-	s->fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (s->fd < 0)
-		return err_sys(e, ERR_NOTFOUND, errno, "%s", s->directory);
-	return 0;
+	s->fd = fs_open_shared_dir(s->directory, e);
+	return s->fd >= 0 ? 0 : -1;
 }
 
 static int
@@ -59,7 +59,9 @@ find_lock(struct source *s, struct err *e)
 {
 	struct stat st;
 
-	/* A copy that was taken elsewhere has no lock, and no worker. */
+	/* A copy has no lock and no worker, also one that lies beside the run's own pair. */
+	if (s->base_name != NULL && strcmp(s->base_name, CKPT_BASE) != 0)
+		return 0;
 	if (fstatat(s->fd, RUN_LOCK, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : err_sys(e, ERR_IO, errno, "%s", RUN_LOCK);
 	return run_lock_held(s->fd, &s->lock_held, e);
@@ -165,142 +167,116 @@ exit_of(const struct ckpt_report *r)
 	return r->status == CKPT_RECOVERED_PREFIX ? EXIT_RECOVERED : 0;
 }
 
-/* ---- Checking digests ---- */
+/* ---- Comparing with what was recorded ---- */
 
 struct digests {
-	uint64_t right, absent;
-	struct json *wrong; /* names */
+	uint64_t right, unrecorded;
+	struct json *absent, *wrong; /* names */
 };
 
 struct verification {
 	const struct source *s;
-	int artifacts_fd; /* -1: the artifact root cannot be opened */
+	/* The run's own directory, where what is absent is lost; else a copy, which leaves out all but the
+	 * checkpoint. */
+	bool whole;
+	struct flow *flow; /* with what was added; NULL when the checkpoint makes none */
+	struct json *problems; /* [{"check","op","message"}]: what no resume could go on from */
+	struct evidence_root root;
 	struct digests results, files, outputs, artifacts;
 };
 
-static bool
-is_recorded(const struct json *digest)
-{
-	return digest != NULL && json_type(digest) != JSON_NULL;
-}
-
-/* What is recorded and is no digest fits nothing. */
 static void
-count(struct digests *d, const struct json *wanted, const char *found, const char *name,
-    const char *path)
+count(struct digests *d, enum evidence found, const char *name, const char *path)
 {
-	if (!is_recorded(wanted))
-		d->absent++;
-	else if (found != NULL && slice_is(json_text(wanted), found))
-		d->right++;
-	else
-		d->wrong = json_append(d->wrong,
-		    path != NULL ? json_printf("%s: %s", name, path) : json_cstr(name));
-}
+	struct json **list = found == EVIDENCE_ABSENT ? &d->absent : &d->wrong;
 
-/* The digest of a file, or NULL when it cannot be had. Consumes fd, which may be -1. */
-static const char *
-digest_of_open(int fd, char to[CKPT_DIGEST_TEXT])
-{
-	struct err e = {0};
-	struct stat st;
-	uint64_t size;
-	bool good = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	    ckpt_digest_file(fd, to, &size, &e) == 0;
-
-	if (fd >= 0)
-		close(fd);
-	return good ? to : NULL;
-}
-
-/* Of a file of ours, which is no link. */
-static const char *
-digest_of_file(int dirfd, const char *path, char to[CKPT_DIGEST_TEXT])
-{
-	return digest_of_open(openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), to);
-}
-
-static const char *
-digest_of_artifact(const struct verification *v, const char *path, char to[CKPT_DIGEST_TEXT])
-{
-	const char *why;
-	struct stat st;
-
-	return v->artifacts_fd < 0 ? NULL
-				   : digest_of_open(fs_open_artifact(v->artifacts_fd, path, &st, &why), to);
+	d->right += found == EVIDENCE_RIGHT;
+	d->unrecorded += found == EVIDENCE_UNRECORDED;
+	if (found == EVIDENCE_ABSENT || found == EVIDENCE_WRONG)
+		*list = json_append(*list, path != NULL ? json_printf("%s: %s", name, path) : json_cstr(name));
 }
 
 static int
-check_response(struct verification *v, const struct json *entry, const char *name, struct err *e)
+check_file(struct verification *v, struct digests *d, const struct json *recorded, const char *name,
+    struct err *e)
 {
-	const struct json *wanted = json_get(entry, "result_digest");
-	const struct json *response = json_get(entry, "response");
-	const char *file = json_cstr_of(json_get(response, "file"));
-	char digest[CKPT_DIGEST_TEXT];
+	enum evidence found;
+	struct buf why = {0};
+	int rc = evidence_of_file(v->s->fd, recorded, &found, &why, e);
 
-	if (is_recorded(wanted) && ckpt_digest(response, digest, e) != 0)
-		return -1;
-	count(&v->results, wanted, digest, name, NULL);
-	if (file != NULL && json_cstr_of(json_get(response, "digest")) != NULL)
-		count(&v->files, json_get(response, "digest"),
-		    digest_of_file(v->s->fd, file, digest), name, file);
-	return 0;
+	if (rc == 0)
+		count(d, found, name, json_cstr_of(json_get(recorded, "file")));
+	buf_clear(&why);
+	return rc;
 }
 
 /* Where a response may not say its output byte for byte, the output has a digest of its own. */
-static void
-check_output(struct verification *v, const struct json *entry, const char *name)
+static int
+check_output(struct verification *v, const struct json *entry, const char *name, const char *op,
+    struct err *e)
 {
-	const struct json *output = json_get(entry, CKPT_OUTPUT), *response = json_get(entry, "response");
-	const char *file = json_cstr_of(json_get(output, "file"));
-	char digest[CKPT_DIGEST_TEXT];
-	int64_t attempts = 0;
+	const struct json *output = json_get(entry, CKPT_OUTPUT);
+	size_t i = v->flow != NULL && op != NULL ? flow_find(v->flow, op) : SIZE_MAX;
 
-	if (slice_is(json_text(output), CKPT_OF_RESPONSE))
-		return;
-	if (output != NULL && json_type(output) != JSON_NULL)
-		count(&v->outputs, json_get(output, "digest"),
-		    file != NULL ? digest_of_file(v->s->fd, file, digest) : NULL, name, file);
-	else if (json_int64(json_get(entry, "attempts"), &attempts) && attempts > 0 &&
-	    json_get(response, "digest") == NULL && (json_is_true(json_get(entry, "response_lossy")) ||
-	    (json_type(response) != JSON_STRING && json_type(response) != JSON_NULL)))
-		count(&v->outputs, NULL, NULL, name, NULL);
+	if (json_type(output) == JSON_OBJECT)
+		return check_file(v, &v->outputs, output, name, e);
+	if (i != SIZE_MAX && resume_output_unknown(&v->flow->ops[i], entry))
+		count(&v->outputs, EVIDENCE_UNRECORDED, name, NULL);
+	return 0;
 }
 
-static void
-check_artifacts(struct verification *v, const struct json *entry, const char *name,
-    const char *directory)
+struct artifacts {
+	struct verification *v;
+	const struct json *entry;
+	const char *op, *name;
+	struct err *e;
+};
+
+static int
+check_artifact(void *arg, const char *path)
 {
-	struct json_iter it = json_iterate(json_get(entry, "artifacts"));
-	const struct json *artifact;
-	char digest[CKPT_DIGEST_TEXT];
+	const struct artifacts *a = arg;
+	enum evidence found = EVIDENCE_WRONG;
+	struct buf why = {0};
+	int rc = 0;
 
-	while (json_next(&it, NULL, &artifact)) {
-		const char *path = json_cstr_of(json_get(artifact, "path"));
-		struct buf full = {0};
+	if (path != NULL)
+		rc = evidence_of_artifact(&a->v->root, a->op, path, a->entry, &found, &why, a->e);
+	if (rc == 0)
+		count(&a->v->artifacts, found, a->name, path);
+	buf_clear(&why);
+	return rc;
+}
 
-		if (path == NULL)
-			continue;
-		buf_printf(&full, "%s/%s", directory, path);
-		count(&v->artifacts, json_get(artifact, "digest"),
-		    digest_of_artifact(v, buf_text(&full), digest), name, path);
-		buf_clear(&full);
-	}
+static int
+check_artifacts(struct verification *v, const struct json *contract, const struct json *entry,
+    const char *name, const char *op, struct err *e)
+{
+	struct artifacts a = {v, entry, op, name, e};
+
+	if (op == NULL || !slice_is(json_text(json_get(entry, "status")), "completed"))
+		return 0;
+	return evidence_each_artifact(contract, entry, check_artifact, &a);
 }
 
 static int
 check_entry(struct verification *v, const struct json *entry, bool spawned, struct err *e)
 {
 	const char *name = json_cstr_of(json_get(entry, spawned ? "node_id" : "agent_id"));
-	const char *directory = json_cstr_of(json_get(entry, spawned ? "spawn_id" : "agent_id"));
+	const char *op = json_cstr_of(json_get(entry, spawned ? "spawn_id" : "agent_id"));
+	const struct json *response = json_get(entry, "response");
+	enum evidence found;
 
 	if (name == NULL)
 		name = "(a name that is no plain text)";
-	if (check_response(v, entry, name, e) != 0)
+	if (evidence_of_response(entry, &found, e) != 0)
 		return -1;
-	check_output(v, entry, name);
-	check_artifacts(v, entry, name, directory != NULL ? directory : name);
-	return 0;
+	count(&v->results, found, name, NULL);
+	if (evidence_is_file(response) && check_file(v, &v->files, response, name, e) != 0)
+		return -1;
+	if (check_output(v, entry, name, op, e) != 0)
+		return -1;
+	return spawned ? check_artifacts(v, json_get(entry, "artifacts_expected"), entry, name, op, e) : 0;
 }
 
 static int
@@ -315,43 +291,120 @@ check_entries(struct verification *v, const struct json *entries, bool spawned, 
 	return 0;
 }
 
+/* Of what was planned the plan has the contract. */
 static int
-open_artifacts(const struct source *s)
+check_planned_artifacts(struct verification *v, struct err *e)
 {
-	const char *root = json_cstr_of(json_get(json_get(s->state, "config"), "artifact_root"));
+	const struct json *ops = json_get(v->s->state, "ops"), *planned;
+	struct json_iter it = json_iterate(json_get(v->s->state, "plan"));
 
-	return openat(s->fd, root != NULL ? root : RUN_ARTIFACTS,
+	while (json_next(&it, NULL, &planned)) {
+		const char *op = json_cstr_of(json_get(planned, "agent_id"));
+
+		if (op != NULL && check_artifacts(v, json_get(planned, "artifacts"), json_get(ops, op), op, op,
+		    e) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void
+open_root(struct verification *v)
+{
+	const char *root = json_cstr_of(json_get(json_get(v->s->state, "config"), "artifact_root"));
+
+	v->root.fd = openat(v->s->fd, root != NULL ? root : RUN_ARTIFACTS,
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	v->root.absent = v->root.fd < 0 && errno == ENOENT;
+}
+
+static void
+note_problem(void *arg, int check, const char *op, const char *text)
+{
+	struct verification *v = arg;
+	struct json *one = json_set(json_object(), "check", json_int(check));
+
+	one = json_set(one, "op", op != NULL ? json_cstr(op) : json_null());
+	v->problems = json_append(v->problems, json_set(one, "message", json_string_lossy(slice_of(text), NULL)));
+}
+
+/* As a resume would read it. What was added under version 1 it refuses whatever that is. */
+static int
+check_state(struct verification *v, struct err *e)
+{
+	struct json *state = json_ref(v->s->state);
+	struct err why = {0};
+	int rc;
+
+	if (v->s->report.format < 2)
+		state = json_remove(state, slice_of("spawned"));
+	if (state != NULL)
+		state = ckpt_migrate(state, v->s->report.format, &why);
+	if (state == NULL && (why.code == ERR_NONE || why.code == ERR_NOMEM))
+		return err_nomem(e);
+	if (state == NULL) {
+		note_problem(v, 1, NULL, why.msg);
+		return 0;
+	}
+	rc = flow_judge_state(state, note_problem, v, &v->flow, e);
+	json_unref(state);
+	return rc;
 }
 
 static int
-check_digests(struct verification *v, struct err *e)
+check_all(struct verification *v, struct err *e)
 {
-	int result;
+	const struct digests *all[] = {&v->results, &v->files, &v->outputs, &v->artifacts};
+	int result = check_state(v, e);
+	size_t i;
 
-	v->results.wrong = json_array();
-	v->files.wrong = json_array();
-	v->outputs.wrong = json_array();
-	v->artifacts.wrong = json_array();
-	v->artifacts_fd = open_artifacts(v->s);
-	result = check_entries(v, json_get(v->s->state, "ops"), false, e);
+	v->whole = v->s->is_run || faccessat(v->s->fd, RUN_LAUNCH, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	open_root(v);
+	if (result == 0)
+		result = check_entries(v, json_get(v->s->state, "ops"), false, e);
+	if (result == 0)
+		result = check_planned_artifacts(v, e);
 	if (result == 0)
 		result = check_entries(v, json_get(v->s->state, "spawned"), true, e);
-	if (result == 0 && (v->results.wrong == NULL || v->files.wrong == NULL ||
-	    v->outputs.wrong == NULL || v->artifacts.wrong == NULL))
-		result = err_nomem(e);
-	if (v->artifacts_fd >= 0)
-		close(v->artifacts_fd);
+	for (i = 0; result == 0 && i < 4; i++)
+		if (v->problems == NULL || all[i]->absent == NULL || all[i]->wrong == NULL)
+			result = err_nomem(e);
+	fd_close(&v->root.fd);
 	return result;
+}
+
+static void
+digests_init(struct digests *d)
+{
+	*d = (struct digests){.absent = json_array(), .wrong = json_array()};
+}
+
+static void
+digests_clear(struct digests *d)
+{
+	json_unref(d->absent);
+	json_unref(d->wrong);
+}
+
+static void
+verification_init(struct verification *v, const struct source *s)
+{
+	*v = (struct verification){.s = s, .problems = json_array(), .root = {.fd = -1}};
+	digests_init(&v->results);
+	digests_init(&v->files);
+	digests_init(&v->outputs);
+	digests_init(&v->artifacts);
 }
 
 static void
 verification_clear(struct verification *v)
 {
-	json_unref(v->results.wrong);
-	json_unref(v->files.wrong);
-	json_unref(v->outputs.wrong);
-	json_unref(v->artifacts.wrong);
+	digests_clear(&v->results);
+	digests_clear(&v->files);
+	digests_clear(&v->outputs);
+	digests_clear(&v->artifacts);
+	json_unref(v->problems);
+	flow_free(v->flow);
 }
 
 /* ---- verify ---- */
@@ -361,24 +414,19 @@ digests_json(const struct digests *d)
 {
 	struct json *o = json_set(json_object(), "right", json_uint(d->right));
 
-	o = json_set(o, "not_recorded", json_uint(d->absent));
+	o = json_set(o, "not_recorded", json_uint(d->unrecorded));
+	o = json_set(o, "absent", json_ref(d->absent));
 	return json_set(o, "wrong", json_ref(d->wrong));
 }
 
 static void
-print_digests(struct output *out, const char *what, const struct digests *d)
+print_bad(struct output *out, const char *what, const char *word, const struct json *names)
 {
-	struct json_iter it = json_iterate(d->wrong);
+	struct json_iter it = json_iterate(names);
 	const struct json *name;
 
-	if (d->right + d->absent + json_length(d->wrong) == 0)
-		return;
-	out_printf(out, "  %-18s %" PRIu64 " right", what, d->right);
-	if (d->absent > 0)
-		out_printf(out, ", %" PRIu64 " not recorded, so not verified", d->absent);
-	out_puts(out, "\n");
 	while (json_next(&it, NULL, &name)) {
-		out_printf(out, "  %s%-18s WRONG%s  ", out_style(out, OUT_BAD), what,
+		out_printf(out, "  %s%-18s %s%s  ", out_style(out, OUT_BAD), what, word,
 		    out_style(out, OUT_PLAIN));
 		out_text(out, json_text(name), false);
 		out_puts(out, "\n");
@@ -386,15 +434,72 @@ print_digests(struct output *out, const char *what, const struct digests *d)
 }
 
 static void
-print_report(struct output *out, const struct ckpt_report *r)
+print_digests(struct output *out, bool whole, const char *what, const struct digests *d)
 {
-	out_printf(out, "%s: version %d", ckpt_status_name(r->status), r->format);
+	if (d->right + d->unrecorded + json_length(d->absent) + json_length(d->wrong) == 0)
+		return;
+	out_printf(out, "  %-18s %" PRIu64 " right", what, d->right);
+	if (d->unrecorded > 0)
+		out_printf(out, ", %" PRIu64 " not recorded, so not verified", d->unrecorded);
+	if (json_length(d->absent) > 0 && !whole)
+		out_printf(out, ", %zu not in this copy, so not verified", json_length(d->absent));
+	out_puts(out, "\n");
+	print_bad(out, what, "WRONG", d->wrong);
+	if (whole)
+		print_bad(out, what, "MISSING", d->absent);
+}
+
+static void
+print_problems(struct output *out, const struct json *problems)
+{
+	struct json_iter it = json_iterate(problems);
+	const struct json *one;
+
+	while (json_next(&it, NULL, &one)) {
+		out_printf(out, "  %sstructure          WRONG%s  ", out_style(out, OUT_BAD),
+		    out_style(out, OUT_PLAIN));
+		if (json_type(json_get(one, "op")) == JSON_STRING) {
+			out_text(out, json_text(json_get(one, "op")), false);
+			out_puts(out, ": ");
+		}
+		out_text(out, json_text(json_get(one, "message")), false);
+		out_puts(out, "\n");
+	}
+}
+
+static void
+print_report(struct output *out, const struct ckpt_report *r, enum ckpt_status verdict)
+{
+	out_printf(out, "%s: version %d", ckpt_status_name(verdict), r->format);
 	if (r->generation[0] != '\0')
 		out_printf(out, ", generation %s", r->generation);
 	out_printf(out, ", base of %" PRId64 " bytes", r->base_bytes);
 	if (r->journal_bytes >= 0)
 		out_printf(out, ", journal of %" PRId64 " bytes", r->journal_bytes);
 	out_puts(out, "\n");
+}
+
+/* What is wrong, and what is missing where nothing may be. */
+static void
+count_bad(const struct verification *v, size_t *wrong, size_t *missing)
+{
+	const struct digests *all[] = {&v->results, &v->files, &v->outputs, &v->artifacts};
+	size_t i;
+
+	*wrong = *missing = 0;
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		*wrong += json_length(all[i]->wrong);
+		*missing += v->whole ? json_length(all[i]->absent) : 0;
+	}
+}
+
+static enum ckpt_status
+verdict(const struct verification *v)
+{
+	size_t wrong, missing;
+
+	count_bad(v, &wrong, &missing);
+	return wrong + missing + json_length(v->problems) > 0 ? CKPT_REFUSED : v->s->report.status;
 }
 
 enum { VERIFIED_INDENT = 21 };
@@ -405,47 +510,69 @@ print_verification(struct output *out, const struct verification *v)
 	const struct ckpt_report *r = &v->s->report;
 	size_t from = out->pending.len;
 
-	print_report(out, r);
+	print_report(out, r, verdict(v));
 	out_printf(out, "  %-18s base", "structure");
 	if (r->records_applied >= 0)
 		out_printf(out, " and %" PRId64 " record%s", r->records_applied,
 		    r->records_applied == 1 ? "" : "s");
 	out_puts(out, "\n");
-	print_digests(out, "result digests", &v->results);
-	print_digests(out, "response files", &v->files);
-	print_digests(out, "outputs", &v->outputs);
-	print_digests(out, "artifacts", &v->artifacts);
+	print_problems(out, v->problems);
+	print_digests(out, v->whole, "result digests", &v->results);
+	print_digests(out, v->whole, "response files", &v->files);
+	print_digests(out, v->whole, "outputs", &v->outputs);
+	print_digests(out, v->whole, "artifacts", &v->artifacts);
 	out_puts(out, "  not covered        plan, prompt and values of the context, and flow.json: the format\n"
 		      "                     has no digest of them, and resume takes them as recorded\n");
 	out_wrap(out, from, VERIFIED_INDENT);
 }
 
+static struct json *
+verification_json(const struct verification *v)
+{
+	struct json *o = json_set(json_object(), "checkpoint_recovery", ckpt_report_json(&v->s->report));
+
+	o = json_set(o, "verdict", json_cstr(ckpt_status_name(verdict(v))));
+	o = json_set(o, "problems", json_ref(v->problems));
+	o = json_set(o, "result_digests", digests_json(&v->results));
+	o = json_set(o, "response_files", digests_json(&v->files));
+	o = json_set(o, "outputs", digests_json(&v->outputs));
+	return json_set(o, "artifacts", digests_json(&v->artifacts));
+}
+
+static void
+add_count(struct buf *to, size_t n, const char *one, const char *several)
+{
+	if (n > 0)
+		buf_printf(to, "%s%zu %s", to->len > 0 ? ", " : "", n, n == 1 ? one : several);
+}
+
 static int
 report_verification(struct cli *c, const struct verification *v, struct err *e)
 {
-	const size_t wrong = json_length(v->results.wrong) + json_length(v->files.wrong) +
-	    json_length(v->outputs.wrong) + json_length(v->artifacts.wrong);
-	struct json *o;
+	size_t wrong, missing;
+	struct buf text = {0};
 
-	if (c->json) {
-		o = json_set(json_object(), "checkpoint_recovery", ckpt_report_json(&v->s->report));
-		o = json_set(o, "result_digests", digests_json(&v->results));
-		o = json_set(o, "response_files", digests_json(&v->files));
-		o = json_set(o, "outputs", digests_json(&v->outputs));
-		out_json(c->out, json_set(o, "artifacts", digests_json(&v->artifacts)));
-	} else
+	if (c->json)
+		out_json(c->out, verification_json(v));
+	else
 		print_verification(c->out, v);
 	out_flush(c->out);
-	if (wrong > 0)
-		return err_set(e, ERR_CHECKPOINT, "%zu digest%s not fit what is stored", wrong,
-		    wrong == 1 ? " does" : "s do");
-	return exit_of(&v->s->report);
+	if (verdict(v) != CKPT_REFUSED)
+		return exit_of(&v->s->report);
+	count_bad(v, &wrong, &missing);
+	add_count(&text, json_length(v->problems), "thing recorded does not fit the others",
+	    "things recorded do not fit the others");
+	add_count(&text, wrong, "digest does not fit what is stored", "digests do not fit what is stored");
+	add_count(&text, missing, "file is missing", "files are missing");
+	err_set(e, ERR_CHECKPOINT, "%s", buf_text(&text));
+	buf_clear(&text);
+	return -1;
 }
 
 static int
 run_verify(struct cli *c, struct err *e)
 {
-	struct verification v = {0};
+	struct verification v;
 	struct source s;
 	int result = -1;
 
@@ -460,8 +587,8 @@ run_verify(struct cli *c, struct err *e)
 		goto out;
 	}
 	note_report(&s);
-	v.s = &s;
-	if (check_digests(&v, e) == 0)
+	verification_init(&v, &s);
+	if (check_all(&v, e) == 0)
 		result = report_verification(c, &v, e);
 	verification_clear(&v);
 out:
@@ -542,7 +669,7 @@ print_state(struct cli *c, const struct source *s, const struct json *all)
 {
 	size_t from = c->out->pending.len;
 
-	print_report(c->out, &s->report);
+	print_report(c->out, &s->report, s->report.status);
 	out_printf(c->out, "%zu of %zu planned operations have an outcome, %zu spawned entries, "
 	    "%zu members of context\n\n", json_length(json_get(s->state, "ops")),
 	    json_length(json_get(s->state, "plan")), json_length(json_get(s->state, "spawned")),
@@ -773,10 +900,11 @@ const struct command cmd_checkpoint_verify = {
     .name = "checkpoint verify",
     .group = CLI_GROUP_FILES,
     .synopsis = "RUN|PATH",
-    .summary = "load a checkpoint strictly and compare all digests",
+    .summary = "judge a checkpoint as resume would; compare digests",
     .examples = verify_examples,
     .details = "Says what was verified and what cannot be. Exit 0: clean. 6: recovered without\n"
-	       "a torn tail or stale records. 4: refused, or a digest is wrong. 74: I/O error.",
+	       "a torn tail or stale records. 4: refused: it makes no run that could go on, a\n"
+	       "digest is wrong, or a file is missing (a copy may lack them). 74: I/O error.",
     .min_operands = 1,
     .max_operands = 1,
     .operands = "run|file",

@@ -148,21 +148,10 @@ out:
 	flow_diagnostics_clear(&d);
 }
 
-static void
-check_entries_have_operations(struct examining *x)
+void
+resume_state_problem(void *arg, int check, const char *op, const char *text)
 {
-	struct json_iter it = json_iterate(x->entries);
-	const struct json *entry;
-	struct slice id;
-
-	while (json_next(&it, &id, &entry)) {
-		const char *name = json_cstr_of(json_get(entry, "agent_id"));
-
-		if (name == NULL || flow_find(x->in->flow, name) == SIZE_MAX)
-			resume_fail(x->plan, 2, NULL, NULL,
-			    "the checkpoint holds an outcome of \"%.*s\", which is not in its plan",
-			    (int)id.len, id.data);
-	}
+	resume_fail(arg, check, op, NULL, "%s", text);
 }
 
 /* False when there is nothing further to look at. */
@@ -179,11 +168,7 @@ check_whole(struct examining *x)
 		resume_fail(x->plan, 2, NULL, NULL, "%s", in->flow_error->msg);
 		return false;
 	}
-	if (in->flow->nops == 0) {
-		resume_fail(x->plan, 2, NULL, NULL, "the plan is empty");
-		return false;
-	}
-	return true;
+	return flow_judge_plan(in->flow, resume_state_problem, x->plan);
 }
 
 /* ---- One operation with a recorded outcome ---- */
@@ -670,7 +655,7 @@ examine_operations(struct examining *x)
 	check_providers(x);
 	if (resume_judge_added(x->in, x->plan, e) != 0)
 		x->failed = true;
-	check_entries_have_operations(x);
+	flow_judge_outcomes(f, x->in->state, resume_state_problem, x->plan);
 	read_history(x);
 	if (x->in->artifact_root_problem != NULL && !x->in->flags.accept_missing_artifacts)
 		resume_fail(x->plan, 4, NULL, "accept-missing-artifacts", "%s", x->in->artifact_root_problem);

@@ -82,7 +82,7 @@ struct resume_input {
 	 * what is dropped. */
 	const struct json *added;    /* spawned[] with all that was recorded */
 	const struct json *dropped;  /* entries whose parents run again on purpose, by node id */
-	const struct json *misfits;  /* [{"id","check","message"}]: entries that cannot be rebuilt */
+	const struct json *misfits;  /* [{"entry","message"}]: entries that cannot be rebuilt */
 	const struct json *settings; /* by role: whether its provider's program reads the user's settings;
 				      * a role without a provider that can be used is not in it */
 	const struct json *copying; /* of a fork, by role: whether its program can copy a conversation, and as

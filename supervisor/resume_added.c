@@ -30,47 +30,15 @@ name_of(const struct json *entry)
 
 /* ---- Entries as they stand ---- */
 
-static bool
-has_guard(const struct json *state)
-{
-	struct json_iter it = json_iterate(json_get(state, "plan"));
-	const struct json *one;
-
-	while (json_next(&it, NULL, &one))
-		if (is_given(json_get(one, "node_id")))
-			return true;
-	it = json_iterate(json_get(state, "spawned"));
-	while (json_next(&it, NULL, &one))
-		if (is_pending(one))
-			return true;
-	return false;
-}
-
-static void
-judge_entry(const struct resume_input *in, struct resume_plan *p, const struct json *entry)
-{
-	const char *name = name_of(entry);
-
-	if (!is_given(json_get(entry, "operation")))
-		resume_fail(p, 8, name, NULL, "its entry has no \"operation\"");
-	if (is_given(json_get(entry, "assignee")) && !is_given(json_get(entry, "spawn_id")))
-		resume_fail(p, 8, name, NULL, "its entry has an \"assignee\" and no \"spawn_id\"");
-	if (is_given(json_get(entry, "escalated_from")) && !has_guard(in->state))
-		resume_fail(p, 8, name, NULL, "its entry replaces another, and nothing in the checkpoint guards that");
-}
-
 static void
 judge_misfits(const struct resume_input *in, struct resume_plan *p)
 {
 	struct json_iter it = json_iterate(in->misfits);
 	const struct json *one;
-	int64_t check = 8;
 
-	while (json_next(&it, NULL, &one)) {
-		json_int64(json_get(one, "check"), &check);
-		resume_fail(p, (int)check, json_cstr_of(json_get(one, "id")), NULL, "its entry: %s",
-		    json_cstr_of(json_get(one, "message")));
-	}
+	while (json_next(&it, NULL, &one))
+		flow_judge_misfit(json_get(one, "entry"), json_cstr_of(json_get(one, "message")),
+		    resume_state_problem, p);
 }
 
 static const char *
@@ -108,12 +76,8 @@ judge_dropped(const struct resume_input *in, struct resume_plan *p)
 static void
 judge_entries(const struct resume_input *in, struct resume_plan *p)
 {
-	struct json_iter it = json_iterate(json_get(in->state, "spawned"));
-	const struct json *entry;
-
 	judge_misfits(in, p);
-	while (json_next(&it, NULL, &entry))
-		judge_entry(in, p, entry);
+	flow_judge_added(in->state, resume_state_problem, p);
 	judge_dropped(in, p);
 }
 

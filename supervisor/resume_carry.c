@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "evidence.h"
 #include "resume.h"
 
 /* ---- Outcomes ---- */
@@ -12,23 +13,13 @@ is_given(const struct json *v)
 	return v != NULL && json_type(v) != JSON_NULL;
 }
 
-static bool
-is_in_file(const struct json *response)
-{
-	const char *digest = json_cstr_of(json_get(response, "digest"));
-
-	return json_cstr_of(json_get(response, "file")) != NULL &&
-	    json_get(response, "size") != NULL && digest != NULL &&
-	    strncmp(digest, CKPT_DIGEST_PREFIX, sizeof(CKPT_DIGEST_PREFIX) - 1) == 0;
-}
-
 /* Whether the output may differ from what is made of the recorded response, and nothing says its bytes. */
 bool
 resume_output_unknown(const struct flow_op *op, const struct json *entry)
 {
 	int64_t attempts;
 
-	if (is_in_file(json_get(entry, "response")) || is_given(json_get(entry, CKPT_OUTPUT)) ||
+	if (evidence_is_file(json_get(entry, "response")) || is_given(json_get(entry, CKPT_OUTPUT)) ||
 	    !json_int64(json_get(entry, "attempts"), &attempts) || attempts < 1)
 		return false;
 	return json_is_true(json_get(entry, "response_lossy")) ||
@@ -63,7 +54,7 @@ resume_carried_entry(const struct flow_op *op, const struct json *entry, const c
 	char digest[CKPT_DIGEST_TEXT];
 	struct json *moved;
 
-	if (!is_in_file(response))
+	if (!evidence_is_file(response))
 		return with_output_path(op, json_ref(entry), old_path);
 	if (file[0] == '/')
 		return json_ref(entry);

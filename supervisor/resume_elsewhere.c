@@ -93,7 +93,7 @@ of_elsewhere(const struct resuming *r, const char *host, struct err *e)
 	err_set(e, ERR_REFUSED,
 	    "%s belongs to host %s or another pid namespace of it, where its worker may live", r->label,
 	    host);
-	return err_hint(e, "flowsup resume %s --take-over   # if it is dead there", shell_word(word, r->name));
+	return err_hint(e, "flowsup resume %s --take-over   # if it is dead there", shell_word(word, r->run_path));
 }
 
 /* 0 at rest, 2 alive, -1 with *e. */
@@ -215,13 +215,9 @@ resuming_unlock(const struct resuming *r)
 static int
 open_directory(struct resuming *r, const char *path, struct err *e)
 {
-	r->run_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r->run_fd < 0) {
-		bool file = errno == ENOTDIR;
-
-		err_sys(e, ERR_NOTFOUND, errno, "'%s'", path);
-		return file ? err_advice(e, "name the directory that holds %s", CKPT_BASE) : -1;
-	}
+	r->run_fd = fs_open_shared_dir(path, e);
+	if (r->run_fd < 0)
+		return e->sys == ENOTDIR ? err_advice(e, "name the directory that holds %s", CKPT_BASE) : -1;
 	r->run_path = realpath(path, NULL);
 	if (r->run_path == NULL)
 		return err_sys(e, ERR_IO, errno, "'%s'", path);

@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include "flowsup/fs.h"
+#include "evidence.h"
 #include "resume.h"
 
 struct gathering {
-	int run_fd, root_fd; /* root_fd -1: there is no artifact root */
+	int run_fd;
+	struct evidence_root root;
 	struct json *facts;
 };
 
@@ -26,97 +28,34 @@ set_fact(struct gathering *g, const char *op, const char *name, struct json *val
 	g->facts = json_set(g->facts, op, json_set(of_op, name, value));
 }
 
-/* ---- Files with a digest ---- */
-
-/* A response's file is ours, and may lie in no directory of artifacts. */
-static int
-open_file(int dirfd, bool artifact, const char *path, struct stat *st, struct buf *why)
-{
-	const char *words = NULL;
-	int fd;
-
-	if (artifact) {
-		fd = fs_open_artifact(dirfd, path, st, &words);
-		if (fd < 0)
-			buf_puts(why, words);
-		return fd;
-	}
-	fd = openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, st) != 0)
-		buf_puts(why, errno == ENOENT ? "is not there" : errno == ELOOP ? "is a symbolic link"
-			: strerror(errno));
-	else if (!S_ISREG(st->st_mode))
-		buf_puts(why, "is not a regular file");
-	else if (st->st_size == 0)
-		buf_puts(why, "is empty");
-	if (why->len > 0)
-		fd_close(&fd);
-	return fd;
-}
-
-/* 0 as recorded, 1 not (why says so), -1 error. size and digest may be NULL: not recorded. */
-static int
-compare_file(int dirfd, bool artifact, const char *path, const struct json *size, const char *digest,
-    struct buf *why, struct err *e)
-{
-	char now[CKPT_DIGEST_TEXT];
-	struct stat st;
-	uint64_t bytes = 0, recorded = 0;
-	int fd = open_file(dirfd, artifact, path, &st, why), rc = 1;
-
-	if (fd < 0)
-		return 1;
-	if (json_uint64(size, &recorded) && recorded != (uint64_t)st.st_size)
-		buf_printf(why, "has %lld bytes, recorded were %llu", (long long)st.st_size,
-		    (unsigned long long)recorded);
-	else if (digest != NULL && ckpt_digest_file(fd, now, &bytes, e) != 0)
-		rc = -1;
-	else if (digest != NULL && strcmp(now, digest) != 0)
-		buf_puts(why, "has changed since (its digest differs)");
-	else
-		rc = 0;
-	fd_close(&fd);
-	return rc;
-}
-
 /* ---- Artifacts: check 4 ---- */
 
-static int
-look_at_artifact(struct gathering *g, const char *op, const char *path, const struct json *entry,
-    int64_t *unverified, struct buf *problem, struct err *e)
-{
-	const struct json *recorded = json_find(json_get(entry, "artifacts"), "path", path);
-	const char *digest = json_cstr_of(json_get(recorded, "digest"));
-	struct buf name = {0}, why = {0};
-	int rc;
+struct artifacts {
+	struct gathering *g;
+	const char *op;
+	const struct json *entry;
+	struct buf problem; /* of the first that fails */
+	int64_t unverified;
+	struct err *e;
+};
 
-	buf_printf(&name, "%s/%s", op, path);
-	rc = buf_ok(&name, e);
-	if (rc == 0 && g->root_fd < 0) {
-		buf_puts(&why, "is not there (no artifact root)");
-		rc = 1;
-	} else if (rc == 0) {
-		rc = compare_file(g->root_fd, true, buf_text(&name), json_get(recorded, "size"), digest,
-		    &why, e);
-	}
-	if (rc == 1 && problem->len == 0)
-		buf_printf(problem, "its artifact \"%s\" %s", path, buf_text(&why));
-	*unverified += rc == 0 && digest == NULL;
-	buf_clear(&name);
+static int
+look_at_artifact(void *arg, const char *path)
+{
+	struct artifacts *a = arg;
+	enum evidence found = EVIDENCE_WRONG;
+	struct buf why = {0};
+	int rc = 0;
+
+	if (path != NULL)
+		rc = evidence_of_artifact(&a->g->root, a->op, path, a->entry, &found, &why, a->e);
+	a->unverified += rc == 0 && found == EVIDENCE_UNRECORDED;
+	if (rc == 0 && found >= EVIDENCE_ABSENT && a->problem.len == 0 && path != NULL)
+		buf_printf(&a->problem, "its artifact \"%s\" %s", path, buf_text(&why));
+	else if (rc == 0 && found >= EVIDENCE_ABSENT && a->problem.len == 0)
+		buf_puts(&a->problem, "its recorded list of artifacts cannot be read");
 	buf_clear(&why);
-	return rc < 0 ? -1 : 0;
-}
-
-/* NULL: no text. */
-static int
-look_at_path(struct gathering *g, const char *op, const struct json *path, const struct json *entry,
-    int64_t *unverified, struct buf *problem, struct err *e)
-{
-	if (json_cstr_of(path) != NULL)
-		return look_at_artifact(g, op, json_cstr_of(path), entry, unverified, problem, e);
-	if (problem->len == 0)
-		buf_puts(problem, "its recorded list of artifacts cannot be read");
-	return 0;
+	return rc;
 }
 
 /* Those of the contract, and those that the operation told of itself: they stand in its outcome alone. */
@@ -124,74 +63,49 @@ static int
 look_at_artifacts(struct gathering *g, const char *op, const struct json *contract,
     const struct json *entry, struct err *e)
 {
-	struct json_iter it = json_iterate(contract), told = json_iterate(json_get(entry, "artifacts"));
-	const struct json *path, *one;
-	struct buf problem = {0};
-	int64_t unverified = 0;
-	int rc = 0;
+	struct artifacts a = {.g = g, .op = op, .entry = entry, .e = e};
+	int rc = evidence_each_artifact(contract, entry, look_at_artifact, &a);
 
-	if (contract != NULL && json_type(contract) != JSON_ARRAY && json_type(contract) != JSON_NULL)
-		buf_puts(&problem, "its recorded list of artifacts cannot be read");
-	while (rc == 0 && json_next(&it, NULL, &path))
-		rc = look_at_path(g, op, path, entry, &unverified, &problem, e);
-	while (rc == 0 && json_next(&told, NULL, &one)) {
-		path = json_get(one, "path");
-		if (json_cstr_of(path) == NULL || json_find(contract, NULL, json_cstr_of(path)) == NULL)
-			rc = look_at_path(g, op, path, entry, &unverified, &problem, e);
-	}
-	if (problem.len > 0)
-		set_fact(g, op, "artifacts", json_string_lossy(buf_view(&problem), NULL));
-	if (unverified > 0)
-		set_fact(g, op, "unverified", json_int(unverified));
-	buf_clear(&problem);
+	if (a.problem.len > 0)
+		set_fact(g, op, "artifacts", json_string_lossy(buf_view(&a.problem), NULL));
+	if (a.unverified > 0)
+		set_fact(g, op, "unverified", json_int(a.unverified));
+	buf_clear(&a.problem);
 	return rc;
 }
 
-/* ---- Responses that lie in a file ---- */
+/* ---- Responses that lie in a file, and outputs that their responses do not say byte for byte ---- */
+
+static int
+look_at_file(struct gathering *g, const char *op, const struct json *recorded, const char *fact,
+    const char *what, struct err *e)
+{
+	enum evidence found;
+	struct buf why = {0};
+	int rc = evidence_of_file(g->run_fd, recorded, &found, &why, e);
+
+	if (rc == 0 && found >= EVIDENCE_ABSENT)
+		set_fact(g, op, fact, json_printf("%s (%s) %s", what, json_cstr_of(json_get(recorded, "file")),
+		    buf_text(&why)));
+	buf_clear(&why);
+	return rc;
+}
 
 static int
 look_at_response(struct gathering *g, const char *op, const struct json *entry, struct err *e)
 {
 	const struct json *response = json_get(entry, "response");
-	const char *file = json_cstr_of(json_get(response, "file"));
-	const char *digest = json_cstr_of(json_get(response, "digest"));
-	struct buf why = {0};
-	int rc;
 
-	/* By these two the worker knows one that it wrote; a JSON response may have a "file" too. */
-	if (file == NULL || digest == NULL || json_get(response, "size") == NULL ||
-	    strncmp(digest, CKPT_DIGEST_PREFIX, sizeof(CKPT_DIGEST_PREFIX) - 1) != 0)
-		return 0;
-	rc = compare_file(g->run_fd, false, file, json_get(response, "size"), digest, &why, e);
-	if (rc == 1)
-		set_fact(g, op, "response",
-		    json_printf("the file of its response (%s) %s", file, buf_text(&why)));
-	buf_clear(&why);
-	return rc < 0 ? -1 : 0;
+	return evidence_is_file(response)
+	    ? look_at_file(g, op, response, "response", "the file of its response", e) : 0;
 }
-
-/* ---- Outputs that their responses do not say byte for byte ---- */
 
 static int
 look_at_output(struct gathering *g, const char *op, const struct json *entry, struct err *e)
 {
 	const struct json *output = json_get(entry, CKPT_OUTPUT);
-	const char *file = json_cstr_of(json_get(output, "file"));
-	const char *digest = json_cstr_of(json_get(output, "digest"));
-	struct buf why = {0};
-	int rc;
 
-	if (output == NULL || json_type(output) == JSON_NULL || slice_is(json_text(output), CKPT_OF_RESPONSE))
-		return 0;
-	if (file == NULL || digest == NULL) {
-		set_fact(g, op, "output", json_cstr("what is recorded of its output cannot be read"));
-		return 0;
-	}
-	rc = compare_file(g->run_fd, false, file, json_get(output, "size"), digest, &why, e);
-	if (rc == 1)
-		set_fact(g, op, "output", json_printf("its output (%s) %s", file, buf_text(&why)));
-	buf_clear(&why);
-	return rc < 0 ? -1 : 0;
+	return json_type(output) == JSON_OBJECT ? look_at_file(g, op, output, "output", "its output", e) : 0;
 }
 
 /* ---- Marks: ops/<op>.<n>/started ---- */
@@ -370,13 +284,13 @@ int
 resume_facts(int run_fd, const struct json *state, bool read_only, struct json **out, char **problem_of_root,
     struct err *e)
 {
-	struct gathering g = {.run_fd = run_fd, .root_fd = -1, .facts = json_object()};
+	struct gathering g = {.run_fd = run_fd, .root = {.fd = -1}, .facts = json_object()};
 	char *problem = NULL;
 	struct err why = {0};
 	int rc = 0;
 
 	if (state != NULL) {
-		g.root_fd = open_root(run_fd, state, read_only, &problem, &why);
+		g.root.fd = open_root(run_fd, state, read_only, &problem, &why);
 		if (why.code != ERR_NONE) {
 			rc = -1;
 			*e = why;
@@ -391,7 +305,7 @@ resume_facts(int run_fd, const struct json *state, bool read_only, struct json *
 		rc = look_for_marks(&g, e);
 	if (rc == 0 && g.facts == NULL)
 		rc = err_nomem(e);
-	fd_close(&g.root_fd);
+	fd_close(&g.root.fd);
 	if (rc == 0) {
 		*out = g.facts;
 		*problem_of_root = problem;

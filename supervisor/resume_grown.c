@@ -50,13 +50,8 @@ static void
 note_misfit(void *arg, const struct json *entry, const char *why)
 {
 	struct resuming *r = arg;
-	const struct json *witness = json_get(entry, "escalated_from"), *id = json_get(entry, "spawn_id");
-	bool retry = witness != NULL && json_type(witness) != JSON_NULL;
-	struct json *one = json_set(json_object(), "check", json_int(retry ? 9 : 8));
+	struct json *one = json_set(json_object(), "entry", json_ref(entry));
 
-	if (json_cstr_of(id) == NULL)
-		id = json_get(entry, "node_id");
-	one = json_set(one, "id", id != NULL ? json_ref(id) : json_null());
 	r->misfits = json_append(r->misfits, json_set(one, "message", json_string_lossy(slice_of(why), NULL)));
 }
 

@@ -29,6 +29,8 @@ void resume_fail(struct resume_plan *p, int check, const char *op, const char *f
     __attribute__((format(printf, 5, 6)));
 /* A member more of the last one. */
 void resume_fail_with(struct resume_plan *p, const char *member, const char *text);
+/* A flow_state_problem, with the plan as its argument. */
+void resume_state_problem(void *arg, int check, const char *op, const char *text);
 /* What becomes of operation i, and why. */
 void resume_decide(struct examining *x, size_t i, enum resume_action action, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -259,7 +259,7 @@ resuming_damaged(const struct resuming *r, struct err *e)
 		e->code = ERR_IO;
 	err_wrap(e, "%s", r->label);
 	if (e->hint[0] == '\0' && faccessat(r->run_fd, CKPT_BASE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		err_hint(e, "flowsup checkpoint show %s   # what was saved of it", shell_word(word, r->name));
+		err_hint(e, "flowsup checkpoint show %s   # what was saved of it", shell_word(word, r->is_run ? r->name : r->run_path));
 	return -1;
 }
 

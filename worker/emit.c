@@ -477,19 +477,6 @@ do_progress(struct attempt_run *a, struct link *l, const char *verb, const struc
 	return 0;
 }
 
-static bool
-climbs(const char *path)
-{
-	const char *at;
-
-	for (at = path; at != NULL; at = strchr(at, '/')) {
-		at += *at == '/';
-		if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
-			return true;
-	}
-	return false;
-}
-
 /* The path relative to the operation's artifact directory, or NULL. */
 static const char *
 inside(const struct worker *w, const char *id, const char *path)
@@ -502,7 +489,7 @@ inside(const struct worker *w, const char *id, const char *path)
 			return NULL;
 		path += root + 1 + len + 1;
 	}
-	return path[0] == '\0' || path[0] == '/' || climbs(path) ? NULL : path;
+	return fs_path_is_inside(path) ? path : NULL;
 }
 
 static int

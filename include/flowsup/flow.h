@@ -385,6 +385,25 @@ struct json *flow_plan(const struct flow *f, const char *const *node_ids);
 struct json *flow_config(const struct flow *f);
 /* The inverse: a flow from a state's plan and config. ERR_REFUSED names the entry. */
 int flow_from_state(const struct json *state, struct flow **out, struct err *e);
+
+/*
+ * Whether a state makes a flow that can go on, for a resume and for who verifies alike. Each thing that
+ * does not fit is told, with the number of the check in RESUME of flowsup(7) and, of what was added, its
+ * name. What lies outside the checkpoint (files, variables, programs, roles) is no part of this.
+ */
+enum { FLOW_CHECK_PLAN = 2, FLOW_CHECK_ENTRY = 8, FLOW_CHECK_CHAIN = 9 };
+typedef void flow_state_problem(void *arg, int check, const char *op, const char *text);
+/* All of it: flow_from_state, flow_rebuild and the parts below. *out is the flow with what was added, or NULL
+ * when none can be made. -1 only with ERR_NOMEM. */
+int flow_judge_state(const struct json *state, flow_state_problem *tell, void *arg, struct flow **out,
+    struct err *e);
+/* False, and told, when there is nothing planned. */
+bool flow_judge_plan(const struct flow *f, flow_state_problem *tell, void *arg);
+/* Outcomes in `ops` of what is no operation of f. */
+void flow_judge_outcomes(const struct flow *f, const struct json *state, flow_state_problem *tell, void *arg);
+/* Entries of `spawned` as they stand, and one that flow_rebuild says cannot be added. */
+void flow_judge_added(const struct json *state, flow_state_problem *tell, void *arg);
+void flow_judge_misfit(const struct json *entry, const char *why, flow_state_problem *tell, void *arg);
 /* How many operations of a state are settled, with those skipped for what it holds, and how many there are, with
  * those that were added. */
 int flow_progress(const struct json *state, int64_t *done, int64_t *total, struct err *e);

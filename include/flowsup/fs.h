@@ -71,15 +71,22 @@ void fd_close(int *fd);
 /* O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC, then owner must be us and mode not writable by others.
  * ERR_PERMISSION when not, ERR_NOTFOUND, ERR_IO. Returns the descriptor or -1. */
 int fs_open_private_dir(int dirfd, const char *path, struct err *e);
+/* One that somebody names, with the same rule; but links lead to it, and it may be one with the sticky bit
+ * (/tmp), where others cannot exchange what is ours. ERR_NOTFOUND also for what is no directory. */
+int fs_open_shared_dir(const char *path, struct err *e);
 /* Whether a path is relative, and never leads out of the directory that it is relative to by a "..". */
 bool fs_path_is_inside(const char *path);
 /*
  * The one rule of what an artifact is, for who records it and who looks at it again: a regular file that
  * is not empty and lies below root_fd, whatever links lead to it, since what is elsewhere is not the
- * run's. Returns a descriptor to read from and *st; or -1 and *why, words that go on after its name.
+ * run's. Returns a descriptor to read from and *st; or -1 and *why, words that go on after its name, with
+ * errno ENOENT exactly where nothing is there.
  */
 struct stat;
 int fs_open_artifact(int root_fd, const char *path, struct stat *st, const char **why);
+/* The same for a file that the run wrote itself, which may be empty and is no link: below dirfd, or with an
+ * absolute path where it was carried over from another run. */
+int fs_open_recorded(int dirfd, const char *path, struct stat *st, const char **why);
 /* Creates every missing directory of path (mode 0700), fsyncs each one's parent up to one that
  * existed, and opens it as above. ERR_CREATE. */
 int fs_make_private_dirs(const char *path, struct err *e);

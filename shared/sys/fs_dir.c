@@ -26,21 +26,40 @@ code_of_open(int sys)
 	}
 }
 
+/* For a hint, which is pasted wherever one is; the path as given where the kernel does not say. */
+static const char *
+whole_path(int fd, const char *path, char to[PATH_MAX])
+{
+	char link[sizeof("/proc/self/fd/") + 16];
+	ssize_t n;
+
+	if (path[0] == '/')
+		return path;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, to, PATH_MAX - 1);
+	if (n <= 0 || to[0] != '/')
+		return path;
+	to[n] = '\0';
+	return to;
+}
+
 static int
-check_private(int fd, const char *path, struct err *e)
+check_private(int fd, const char *path, bool shared, struct err *e)
 {
 	struct stat st;
-	char word[SHELL_WORD_TEXT];
+	char word[SHELL_WORD_TEXT], whole[PATH_MAX];
 
 	if (fstat(fd, &st) != 0)
 		return err_sys(e, ERR_IO, errno, "%s", path);
+	if (shared && (st.st_mode & S_ISVTX) != 0)
+		return 0;
 	if (st.st_uid != geteuid())
 		return err_set(e, ERR_PERMISSION, "%s: belongs to user %ju, not to us", path,
 		    (uintmax_t)st.st_uid);
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
 		err_set(e, ERR_PERMISSION, "%s: others may write there (mode %04o)", path,
 		    (unsigned)(st.st_mode & 07777));
-		return err_hint(e, "chmod go-w %s", shell_word(word, path));
+		return err_hint(e, "chmod go-w %s", shell_word(word, whole_path(fd, path, whole)));
 	}
 	return 0;
 }
@@ -52,7 +71,19 @@ fs_open_private_dir(int dirfd, const char *path, struct err *e)
 
 	if (fd < 0)
 		return err_sys(e, code_of_open(errno), errno, "cannot open directory %s", path);
-	if (check_private(fd, path, e) != 0)
+	if (check_private(fd, path, false, e) != 0)
+		fd_close(&fd);
+	return fd;
+}
+
+int
+fs_open_shared_dir(const char *path, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(e, ERR_NOTFOUND, errno, "'%s'", path);
+	if (check_private(fd, path, true, e) != 0)
 		fd_close(&fd);
 	return fd;
 }
