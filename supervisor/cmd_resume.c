@@ -319,6 +319,16 @@ supply(struct resuming *r, struct err *e)
 	return rc;
 }
 
+/* Of another place nothing else is known. Else the line may be of a worker before, which is dead. */
+static bool
+is_worker(const struct attempts *a)
+{
+	bool here = false, other_boot = false;
+	struct err e = {0};
+
+	return endops_is_here(a, &here, &other_boot, &e) != 0 || !here || proc_is_alive(a->worker);
+}
+
 static int
 still_alive(struct resuming *r)
 {
@@ -327,7 +337,7 @@ still_alive(struct resuming *r)
 
 	if (r->t->session.status == STATUS_QUEUED)
 		nothing(r, "queued", "waits to be started: %s", r->t->session.reason);
-	else if (attempts_read_place(r->run_fd, &a, &e) == 0 && a.has_place)
+	else if (attempts_read_place(r->run_fd, &a, &e) == 0 && a.has_place && is_worker(&a))
 		nothing(r, "alive", "is alive (worker process %d)", (int)a.worker.pid);
 	else
 		nothing(r, "alive", "is alive (its worker is starting)");

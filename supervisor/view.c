@@ -246,8 +246,9 @@ facts_from_attempts(const struct view *v, const struct session *s, int run_fd, c
 
 	f->elsewhere = live && elsewhere;
 	f->take_over = elsewhere && !lock_held && (live || s->status == STATUS_CRASHED);
-	if (live && lock_held)
-		f->worker_pid = a->has_place ? a->worker.pid : 0;
+	/* Until its own worker has written its line, a run that takes something over has that of the one before. */
+	if (live && lock_held && a->has_place && (elsewhere || proc_is_alive(a->worker)))
+		f->worker_pid = a->worker.pid;
 	if (!live && s->resumed_as_run[0] == '\0')
 		f->survivors = view_survivors(a);
 	if (!live && s->resumed_as_run[0] == '\0' && f->survivors == 0)
