@@ -168,6 +168,19 @@ print_progress(struct output *out, const struct json *run)
 }
 
 static void
+print_cut(struct output *out, const struct json *run)
+{
+	const struct json *cut = json_get(run, META_PLAN_CUT);
+	double n = render_number(cut, "left_out", 0);
+
+	if (n <= 0)
+		return;
+	label(out, "plan");
+	out_printf(out, "its last %.0f operation%s left out: there may be at most %.0f\n", n, n > 1 ? "s are" : " is",
+	    render_number(cut, "allowed", 0));
+}
+
+static void
 print_growth(struct output *out, const struct json *run)
 {
 	const struct json *growth = json_get(run, "growth"), *n;
@@ -396,6 +409,7 @@ print_facts(struct output *out, const struct json *run, bool utc)
 	print_status(out, run);
 	print_stopping(out, run);
 	print_progress(out, run);
+	print_cut(out, run);
 	print_growth(out, run);
 	print_time(out, "created", run, "created_at", utc);
 	print_time(out, "ended", run, "ended_at", utc);

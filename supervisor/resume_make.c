@@ -385,6 +385,8 @@ make_metadata(const struct resuming *r)
 		metadata = json_set(metadata, "forked_from", json_cstr(r->t->session.run_id));
 		metadata = json_set(metadata, "forked_at", starts_json(r));
 	}
+	if (r->is_run && json_get(r->t->session.metadata, META_PLAN_CUT) != NULL)
+		metadata = json_set(metadata, META_PLAN_CUT, json_ref(json_get(r->t->session.metadata, META_PLAN_CUT)));
 	if (!r->is_run)
 		metadata = json_set(metadata, "resumed_directory",
 		    json_string_lossy(slice_of(r->run_path), NULL));

@@ -14,6 +14,7 @@
 
 #include "flowsup/log.h"
 #include "notify.h"
+#include "plan.h"
 
 enum { EXIT_OK = 0, EXIT_USAGE = 2, EXIT_INTERNAL = 70 };
 
@@ -135,6 +136,7 @@ after_handlers(struct worker *w)
 	settle_tell(w);
 	approval_tell(w);
 	reactive_tell(w);
+	plan_tell(w);
 	if (io_log_trouble(w->io, &failing, &e))
 		log_line(failing ? LOG_ERROR : LOG_INFO, "%s",
 		    failing ? e.msg : "events are written again");

@@ -9,6 +9,7 @@
 #include "changes.h"
 #include "flowsup/log.h"
 #include "flowsup/provider.h"
+#include "flowsup/store.h"
 
 enum { ANSWER_SHOWN = 32 << 10 }; /* of an answer that was refused */
 
@@ -245,9 +246,18 @@ tell_accepted(struct worker *w)
 		    w->planning.left_out == 1 ? "operation is" : "operations are", allowed);
 		event_int(w, "left_out", (int64_t)w->planning.left_out);
 		event_text(w, "message", text);
+		telling_set(w, &w->planning.cut_told,
+		    json_set(json_set(json_object(), "left_out", json_uint(w->planning.left_out)), "allowed",
+			json_uint(allowed)));
 		log_line(LOG_WARNING, "the plan: %zu too many: %s", w->planning.left_out, text);
 	}
 	event_end(w);
+}
+
+void
+plan_tell(struct worker *w)
+{
+	telling_go(w, &w->planning.cut_told, META_PLAN_CUT);
 }
 
 void
@@ -311,6 +321,7 @@ plan_of_state(struct worker *w, struct err *e)
 void
 plan_clear(struct worker *w)
 {
+	telling_clear(w, &w->planning.cut_told);
 	json_unref(w->planning.before);
 	json_unref(w->planning.entries);
 	flow_free(w->planning.next);

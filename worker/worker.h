@@ -164,6 +164,7 @@ struct unsaved {
 /* While the planner is all there is of the flow; plan.h. */
 struct planning {
 	size_t left_out;     /* operations of the accepted one that were too many */
+	struct telling cut_told;
 	struct json *before; /* the plan that the run began with */
 	struct flow *next;   /* its plan is being saved; NULL: it is not */
 	struct json *entries; /* what is added to the plan */

@@ -131,6 +131,8 @@ int session_progress(struct store *s, const char *run_id, int64_t done, int64_t 
 #define META_LOSES_ADDED "loses_added"
 /* true once an operation has failed because the conversation that it was to go on in was lost. */
 #define META_LOST_CONTEXT "lost_context"
+/* Of a planner's answer that was cut: {"left_out": how many of its operations, "allowed": how many there may be}. */
+#define META_PLAN_CUT "plan_cut"
 /* Why a run that its policy should have resumed is not resumed by itself: text. */
 #define META_NOT_RESTARTED "not_restarted"
 /* The home in which the run was made: {"path","device","inode"}, of its directory. */

@@ -50,12 +50,23 @@ wait_until ended
 equal "it can be tried again" completed "$(run_status "$RUN")"
 
 # ---- What a model may not ask for, and how much ----
-planner 'model_commands: true' 'max_ops: 2'
+cat >"$T/notified.sh" <<'S'
+cat >"$T/payload.new" && mv "$T/payload.new" "$T/payload"
+S
+export T
+planner 'model_commands: true' 'max_ops: 2' "notify: {command: [sh, '$T/notified.sh'], on: all}"
 answers '[{"id":"a","run":"echo A"},{"id":"b","exec":["echo","B"]},{"id":"c","run":"echo C"}]'
 run_flow
 equal "with model_commands it may give commands" completed "$(run_status "$RUN")"
 equal "the plan is cut to max_ops" "planner a b " "$(ids "$(exported)")"
 matches "and that is said" '"operations":2,"left_out":1,"message":"its last operation is left out: there may be at most 2' "$(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl")"
+
+matches "by show, too" 'plan +its last 1 operation is left out: there may be at most 2' "$("$FLOWSUP" show "$RUN")"
+matches "and by its JSON" '"plan_cut":\{"left_out":1,"allowed":2\}' "$("$FLOWSUP" show "$RUN" --json)"
+wait_until [ -e "$T/payload" ]
+matches "and by the notification" '"plan_cut":\{"left_out":1,"allowed":2\}' "$(cat "$T/payload")"
+NEW=$("$FLOWSUP" fork "$RUN" --from b 2>/dev/null)
+matches "a run that goes on with that plan says it, too" '"plan_cut":\{"left_out":1,"allowed":2\}' "$("$FLOWSUP" show "$NEW" --json)"
 
 # What is left out is told to who may have needed it; and a block of code is taken for what it holds.
 answers '[{"id":"a","run":"echo A","needs":["c"]},{"id":"b","run":"echo B"},{"id":"c","run":"echo C"}]' \
