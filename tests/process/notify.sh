@@ -10,8 +10,7 @@ cat >"$n"
 printf '%s\n' "$@" >"$n.argv"
 pwd >"$n.cwd"
 echo "$COLOUR" >"$n.env"
-ps -o pgid= -p $$ | tr -d ' ' >"$n.group"
-echo $$ >"$n.pid"
+ps -o pgid=,sid= -p $$ >"$n.group"
 mv "$n" "$n.json"
 END
 chmod +x "$T/tell"
@@ -38,7 +37,9 @@ equal "words arrive as they are: there is no shell" "two words|\$HOME; rm -rf *"
 	"$(sed -n 2,3p "$T"/a/*.argv | paste -sd '|')"
 equal "it runs in the directory of the run" "$T/b" "$(cat "$T"/a/*.cwd)"
 equal "with its environment" blue "$(cat "$T"/a/*.env)"
-equal "in a group of its own" "$(cat "$T"/a/*.pid)" "$(cat "$T"/a/*.group)"
+read -r group session <"$(echo "$T"/a/*.group)"
+equal "in a session of its own" "$group" "$session"
+check "that is not its supervisor's" [ "$group" != "$(ps -o pgid= -p "$(supervisor_pid)" | tr -d ' ')" ]
 
 # ---- Which ends ----
 id=$("$FLOWSUP" start --notify "[\"$T/tell\", \"$T/b\"]" -- true)
@@ -143,6 +144,14 @@ CLOCK_RATE=20 LD_PRELOAD=$preload "$FLOWSUP" supervisor
 id=$("$FLOWSUP" start --notify "[\"sh\", \"-c\", \"trap '' TERM; sleep 1000 & echo \$! >$T/child; wait; wait\"]" -- false)
 check "after its time it is killed with its group" wait_until outcome_is "$id" '"outcome":"killed: it took too long"'
 check "nothing of it is left" wait_until gone "$(cat "$T/child")"
+rm "$T/child"
+id=$("$FLOWSUP" start --notify "[\"sh\", \"-c\", \"sleep 1000 & echo \$! >$T/child; wait\"]" -- false)
+wait_until [ -s "$T/child" ]
+pid=$(supervisor_pid)
+kill -KILL "$pid"
+check "nor where its supervisor has died" wait_until gone "$(cat "$T/child")"
+wait_until gone "$pid"
+CLOCK_RATE=20 LD_PRELOAD=$preload "$FLOWSUP" supervisor
 # ---- Values that are none ----
 while IFS='|' read -r value wanted; do
 	matches "--notify '$value' says what it can be" "$wanted" "$("$FLOWSUP" start --notify "$value" -n -- true 2>&1 | xargs -d '\n')"
