@@ -385,10 +385,25 @@ read_names(const struct home *h, struct names *all)
 }
 
 struct rows {
+	struct doctor *doctor;
 	struct names *directories;
 	bool *has_row; /* by index in directories */
 	size_t without_directory;
 };
+
+/* One that nobody here can say of whether it lives: it waits for a person. */
+static void
+say_lost(struct doctor *d, const struct session *s)
+{
+	struct buf text = {0}, hint = {0};
+
+	if (target_is_lost(&d->home, s, &text)) {
+		target_lost_hint(d->c->home, s, &hint);
+		doctor_say(d, GRADE_WARNING, "elsewhere", buf_text(&hint), "%s", buf_text(&text));
+	}
+	buf_clear(&text);
+	buf_clear(&hint);
+}
 
 static int
 match_row(void *arg, const struct session *s)
@@ -403,6 +418,7 @@ match_row(void *arg, const struct session *s)
 		rows->without_directory++;
 	else
 		rows->has_row[found - rows->directories->items] = true;
+	say_lost(rows->doctor, s);
 	return 0;
 }
 
@@ -500,7 +516,7 @@ check_runs(struct doctor *d, struct store *s)
 {
 	static const struct session_filter all = {0};
 	struct names names = {0};
-	struct rows rows = {.directories = &names};
+	struct rows rows = {.doctor = d, .directories = &names};
 	struct err e = {0};
 
 	if (read_names(&d->home, &names) != 0) {

@@ -49,6 +49,7 @@ struct follower {
 	int64_t row_at_ns, ensured_at_ns;
 	int64_t free_at_ns; /* since when the lock is known to be free, 0: it is not */
 	bool unrecorded;    /* for UNRECORDED_NS now */
+	bool lost_told;
 	struct err nobody; /* why no supervisor could be started */
 	int events_fd;
 	bool restarting;	/* it crashed, and its policy was about to answer */
@@ -500,10 +501,28 @@ check_somebody(struct follower *w, struct err *e)
 	return err_wrap(e, "run %s has no worker, and no supervisor could be started", w->run_id);
 }
 
+/* Its end may never be told here. */
+static void
+say_lost(struct follower *w)
+{
+	struct buf text = {0}, hint = {0};
+
+	if (!w->lost_told && target_is_lost(w->f->home, &w->session, &text)) {
+		w->lost_told = true;
+		live_erase(&w->live);
+		cli_note("%s", buf_text(&text));
+		target_lost_hint(w->f->home_option, &w->session, &hint);
+		cli_hint("%s", buf_text(&hint));
+	}
+	buf_clear(&text);
+	buf_clear(&hint);
+}
+
 /* Nobody here will ever say how it goes on. */
 static int
-check_own(const struct follower *w, struct err *e)
+check_own(struct follower *w, struct err *e)
 {
+	say_lost(w);
 	return status_is_terminal(w->session.status) ? 0 : target_check_own(w->f->home, &w->session, e);
 }
 

@@ -215,6 +215,50 @@ target_check_own(const struct home *h, const struct session *s, struct err *e)
 	return -1;
 }
 
+bool
+target_is_lost(const struct home *h, const struct session *s, struct buf *text)
+{
+	struct proc_place there, here;
+	struct err ignored = {0};
+	bool other_boot, held = true, lost;
+	int run_fd;
+
+	if (s->status == STATUS_QUEUED || status_is_terminal(s->status) ||
+	    !proc_place_parse(s->place, &there) || proc_place_here(&here, &ignored) != 0 ||
+	    proc_place_is(&there, &here, &other_boot))
+		return false;
+	run_fd = rundir_open(h, s->run_id, &ignored);
+	lost = run_fd >= 0 && run_lock_held(run_fd, &held, &ignored) == 0 && !held;
+	fd_close(&run_fd);
+	if (lost)
+		buf_printf(text, "run %s ran on host %s or in another pid namespace of it, and no worker of it is seen",
+		    s->run_id, there.host);
+	return lost;
+}
+
+void
+target_lost_hint(const char *home_option, const struct session *s, struct buf *to)
+{
+	paste_command(to, "resume", home_option, s->run_id, NULL);
+	buf_puts(to, " --take-over   # if it is dead there");
+}
+
+int
+target_check_seen(const struct cli *c, const struct target *t, struct err *e)
+{
+	struct buf text = {0}, hint = {0};
+	int rc = 0;
+
+	if (target_is_lost(&t->home, &t->session, &text)) {
+		rc = err_set(e, ERR_REFUSED, "%s", buf_text(&text));
+		target_lost_hint(c->home, &t->session, &hint);
+		err_hint(e, "%s", buf_text(&hint));
+	}
+	buf_clear(&text);
+	buf_clear(&hint);
+	return rc;
+}
+
 int
 target_of(const struct cli *c, const char *name, bool latest, struct target *t, struct err *e)
 {

@@ -42,6 +42,16 @@ void target_wake(struct target *t);
  */
 int target_check_own(const struct home *h, const struct session *s, struct err *e);
 
+/*
+ * Whether a run goes on by its row, began on another host or in another pid namespace, and no worker of it is
+ * seen by its lock: nothing here tells whether it lives. *text says where it ran.
+ */
+bool target_is_lost(const struct home *h, const struct session *s, struct buf *text);
+/* ERR_REFUSED for such a one: nobody would take what is asked of it. */
+int target_check_seen(const struct cli *c, const struct target *t, struct err *e);
+/* The command for who knows that it is dead there. */
+void target_lost_hint(const char *home_option, const struct session *s, struct buf *to);
+
 /* target_open, target_find (@last for NULL), and with latest target_latest. */
 int target_of(const struct cli *c, const char *name, bool latest, struct target *t, struct err *e);
 

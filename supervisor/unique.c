@@ -66,29 +66,24 @@ report_long(const struct home *h, const char *blocker, double first, int64_t cou
 
 /* It may have died where no supervisor watched it: then one looks at it now, and a person knows the rest. */
 static void
-doubt_elsewhere(const struct home *h, const struct session *s)
+doubt_elsewhere(const struct cli *c, const struct home *h, const struct session *s)
 {
-	struct proc_place there, here;
+	struct buf text = {0}, hint = {0};
 	struct err ignored = {0};
-	bool other_boot, held = true;
-	int run_fd;
 
-	if (s->status == STATUS_QUEUED || status_is_terminal(s->status) ||
-	    !proc_place_parse(s->place, &there) || proc_place_here(&here, &ignored) != 0 ||
-	    proc_place_is(&there, &here, &other_boot))
-		return;
-	run_fd = rundir_open(h, s->run_id, &ignored);
-	if (run_fd >= 0 && run_lock_held(run_fd, &held, &ignored) == 0 && !held) {
+	if (target_is_lost(h, s, &text)) {
 		(void)client_nudge(h, s->run_id, &ignored);
-		cli_note("run %s ran on host %s or in another pid namespace of it, and no worker of it is seen",
-		    s->run_id, there.host);
-		cli_hint("flowsup resume %s --take-over   # if it is dead there", s->run_id);
+		target_lost_hint(c->home, s, &hint);
+		cli_note("%s", buf_text(&text));
+		cli_hint("%s", buf_text(&hint));
 	}
-	fd_close(&run_fd);
+	buf_clear(&text);
+	buf_clear(&hint);
 }
 
 static int
-tell(const struct home *h, struct store *s, const char *blocker, const char *what, struct err *e)
+tell(const struct cli *c, const struct home *h, struct store *s, const char *blocker, const char *what,
+    struct err *e)
 {
 	double first = 0, began;
 	int64_t count = 0;
@@ -101,7 +96,7 @@ tell(const struct home *h, struct store *s, const char *blocker, const char *wha
 	if (what != NULL)
 		cli_note("run %s goes on with the key '%s' (%s, %s): %s", blocker, row.unique_key,
 		    status_word(row.status), render_seconds(now_seconds() - began, text), what);
-	doubt_elsewhere(h, &row);
+	doubt_elsewhere(c, h, &row);
 	session_clear(&row);
 	report_long(h, blocker, first, count);
 	return 0;
@@ -115,7 +110,7 @@ unique_refused(const struct cli *c, const struct home *h, struct store *s, const
 
 	err_clear(e);
 	/* As an error it is said once, with that. */
-	if (tell(h, s, blocker, skips ? "nothing was started" : NULL, e) != 0)
+	if (tell(c, h, s, blocker, skips ? "nothing was started" : NULL, e) != 0)
 		return -1;
 	if (skips)
 		return 0;
@@ -282,5 +277,5 @@ unique_behind(const struct cli *c, const struct home *h, struct store *s, const 
 		    blocker, cli_text(c, "unique", ""), run_id);
 		return replace(h, s, cli_text(c, "unique", ""), run_id, e);
 	}
-	return tell(h, s, blocker, "the new run waits for its end", e);
+	return tell(c, h, s, blocker, "the new run waits for its end", e);
 }

@@ -69,6 +69,26 @@ db "UPDATE sessions SET unique_key = 'away' WHERE run_id = '$id'"
 out=$("$FLOWSUP" start --unique away -- true 2>&1)
 equal "one with its key is not started" 0 $?
 matches "and it is said what can be done" "no worker of it is seen.*hint: flowsup resume $id --take-over" "$(tr '\n' ' ' <<<"$out")"
+for words in "stop $id" "stop $id --now" "pause $id" "ctl resume $id" "msg $id text"; do
+	# shellcheck disable=SC2086 # words are meant
+	out=$("$FLOWSUP" $words 2>&1)
+	equal "$words: is refused" 4 $?
+	matches "$words: with the reason and what can be done" "no worker of it is seen.*hint: flowsup resume $id --take-over" \
+		"$(tr '\n' ' ' <<<"$out")"
+done
+equal "and nothing is queued that nobody would take" 0 \
+	"$(db "SELECT count(*) FROM session_controls c, sessions s WHERE c.session_id = s.id AND s.run_id = '$id'")"
+matches "doctor names it" "elsewhere +run $id ran on host another-host .*flowsup resume $id --take-over" \
+	"$("$FLOWSUP" doctor | tr '\n' ' ')"
+for words in "wait --timeout=1s" watch; do
+	# shellcheck disable=SC2086 # words are meant
+	"$FLOWSUP" $words "$id" >"$T/out" 2>&1 &
+	follower=$!
+	check "$words says so" wait_until grep -q "run $id ran on host another-host .* no worker of it is seen" "$T/out"
+	kill "$follower" 2>/dev/null
+	wait "$follower" 2>/dev/null
+	equal "$words: once" 1 "$(grep -c 'no worker of it is seen' "$T/out")"
+done
 stranger "renamed-host $boot $namespace"
 check "this machine under another name is this machine" wait_until is "$id" crashed
 stranger "$host 00000000-0000-0000-0000-000000000000 1"
