@@ -328,34 +328,11 @@ note_problem(void *arg, int check, const char *op, const char *text)
 	v->problems = json_append(v->problems, json_set(one, "message", json_string_lossy(slice_of(text), NULL)));
 }
 
-/* As a resume would read it. What was added under version 1 it refuses whatever that is. */
-static int
-check_state(struct verification *v, struct err *e)
-{
-	struct json *state = json_ref(v->s->state);
-	struct err why = {0};
-	int rc;
-
-	if (v->s->report.format < 2)
-		state = json_remove(state, slice_of("spawned"));
-	if (state != NULL)
-		state = ckpt_migrate(state, v->s->report.format, &why);
-	if (state == NULL && (why.code == ERR_NONE || why.code == ERR_NOMEM))
-		return err_nomem(e);
-	if (state == NULL) {
-		note_problem(v, 1, NULL, why.msg);
-		return 0;
-	}
-	rc = flow_judge_state(state, note_problem, v, &v->flow, e);
-	json_unref(state);
-	return rc;
-}
-
 static int
 check_all(struct verification *v, struct err *e)
 {
 	const struct digests *all[] = {&v->results, &v->files, &v->outputs, &v->artifacts};
-	int result = check_state(v, e);
+	int result = seek_judge(v->s->state, v->s->report.format, note_problem, v, &v->flow, e);
 	size_t i;
 
 	v->whole = v->s->is_run || faccessat(v->s->fd, RUN_LAUNCH, F_OK, AT_SYMLINK_NOFOLLOW) == 0;

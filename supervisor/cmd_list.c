@@ -326,6 +326,46 @@ not_resumable(struct json *run)
 	return json_set(json_set(run, "resumable", json_bool(false)), "resume_command", json_null());
 }
 
+struct judged {
+	const char *id;
+	struct json *problems; /* all of the run's */
+	size_t found;
+};
+
+static void
+note_judged(void *arg, int check, const char *op, const char *text)
+{
+	struct judged *j = arg;
+
+	(void)check;
+	cli_note("run %s: its checkpoint: %s%s%s", j->id, op != NULL ? op : "", op != NULL ? ": " : "", text);
+	j->problems = json_append(j->problems, seek_problem(CKPT_BASE, text));
+	j->found++;
+}
+
+/* What was loaded may still make no run that could go on. */
+static struct json *
+check_state(struct json *run, const struct json *state, int format, const char **word, int *status)
+{
+	struct judged j = {.id = render_member(run, "id")};
+	struct flow *flow = NULL;
+
+	if (json_get(run, "problems") == NULL)
+		return run;
+	j.problems = json_ref(json_get(run, "problems"));
+	if (seek_judge(state, format, note_judged, &j, &flow, &(struct err){0}) != 0) {
+		json_unref(j.problems);
+		return json_set(run, "problems", NULL);
+	}
+	flow_free(flow);
+	if (j.found > 0) {
+		*word = ckpt_status_name(CKPT_REFUSED);
+		worsen(status, err_exit_status(ERR_CHECKPOINT));
+		run = not_resumable(run);
+	}
+	return json_set(run, "problems", j.problems);
+}
+
 static struct json *
 check_one(const struct home *h, struct json *run, int *status)
 {
@@ -350,6 +390,7 @@ check_one(const struct home *h, struct json *run, int *status)
 		word = ckpt_status_name(report.status);
 		if (report.status != CKPT_CLEAN)
 			worsen(status, EXIT_RECOVERED);
+		run = check_state(run, state, report.format, &word, status);
 	} else {
 		(void)seek_refuse_lost(fd, started, &report, &e);
 		none = e.code == ERR_NOTFOUND;

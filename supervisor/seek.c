@@ -263,6 +263,31 @@ seek_refuse_lost(int run_fd, bool started, struct ckpt_report *report, struct er
 	    : ", but " RUN_ATTEMPTS " shows that operations were started");
 }
 
+int
+seek_judge(const struct json *loaded, int format, flow_state_problem *tell, void *arg, struct flow **out,
+    struct err *e)
+{
+	struct json *state = json_ref(loaded);
+	struct err why = {0};
+	int rc;
+
+	*out = NULL;
+	/* What was added under version 1 a resume refuses whatever that is, and all else goes on without. */
+	if (format < 2)
+		state = json_remove(state, slice_of("spawned"));
+	if (state != NULL)
+		state = ckpt_migrate(state, format, &why);
+	if (state == NULL && (why.code == ERR_NONE || why.code == ERR_NOMEM))
+		return err_nomem(e);
+	if (state == NULL) {
+		tell(arg, FLOW_CHECK_LOADED, NULL, why.msg);
+		return 0;
+	}
+	rc = flow_judge_state(state, tell, arg, out, e);
+	json_unref(state);
+	return rc;
+}
+
 static const struct {
 	const char *name;
 	int (*try)(int run_fd, bool started, struct err *e);

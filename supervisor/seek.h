@@ -71,5 +71,8 @@ bool seek_lacks_checkpoint(int run_fd, bool started, const struct attempts *a);
  * the report gets its reason, *e becomes ERR_CHECKPOINT. Otherwise both stay. Returns -1.
  */
 int seek_refuse_lost(int run_fd, bool started, struct ckpt_report *report, struct err *e);
+/* flow_judge_state() of a state as it was loaded, of whatever format: as a resume would read it. */
+int seek_judge(const struct json *state, int format, flow_state_problem *tell, void *arg, struct flow **out,
+    struct err *e);
 
 #endif

@@ -391,7 +391,7 @@ int flow_from_state(const struct json *state, struct flow **out, struct err *e);
  * does not fit is told, with the number of the check in RESUME of flowsup(7) and, of what was added, its
  * name. What lies outside the checkpoint (files, variables, programs, roles) is no part of this.
  */
-enum { FLOW_CHECK_PLAN = 2, FLOW_CHECK_ENTRY = 8, FLOW_CHECK_CHAIN = 9 };
+enum { FLOW_CHECK_LOADED = 1, FLOW_CHECK_PLAN = 2, FLOW_CHECK_ENTRY = 8, FLOW_CHECK_CHAIN = 9 };
 typedef void flow_state_problem(void *arg, int check, const char *op, const char *text);
 /* All of it: flow_from_state, flow_rebuild and the parts below. *out is the flow with what was added, or NULL
  * when none can be made. -1 only with ERR_NOMEM. */

@@ -188,6 +188,11 @@ for name, wanted, damage in cases:
     json.dump(b, open(home + "/checkpoint.json", "w"))
     verify, said = ask("checkpoint", "verify", "--json", run)
     resume, told = ask("resume", "--dry-run", "--retry-failed", "--json", run)
+    # Without a look at files and digests, but else the same.
+    listed, shown = ask("list", "--check", "--json", "-n", "1")
+    if listed == 4 and verify == 0 or listed == 0 and '"problems":[{' in said:
+        bad += 1
+        print("# %s: list --check %d\n# %s" % (name, listed, shown.strip()))
     told_json = verify == 0 or '"exit_status":%d' % verify in said
     if verify != resume or verify != wanted or not told_json:
         bad += 1
