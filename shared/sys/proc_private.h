@@ -14,6 +14,10 @@ ssize_t proc_read_small(const char *path, char *to, size_t size);
  * which stands in parentheses and may hold blanks, parentheses and newlines. */
 bool proc_stat_parse(const char *line, struct proc_stat *out);
 
+/* Whether it has left one program's memory and has not got the next one's environment yet, which then
+ * reads as empty. Of a process whose environment may be read. */
+bool proc_is_at_exec(pid_t pid);
+
 /* As proc_find_program; relative parts of the search path lie below `base`. */
 int proc_find_at(int base, const char *name, const char *search_path, struct buf *out,
     struct err *e);

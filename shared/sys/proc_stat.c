@@ -102,10 +102,15 @@ enum {
 	FIELD_PPID = 4,
 	FIELD_PGRP = 5,
 	FIELD_SESSION = 6,
+	FIELD_FLAGS = 9,
 	FIELD_UTIME = 14,
 	FIELD_STIME = 15,
 	FIELD_THREADS = 20,
 	FIELD_START = 22,
+	FIELD_ENV_END = 51,
+	/* Of the flags, for which there is no header: a process on its way out, a thread of the kernel. */
+	FLAG_ENDING = 0x00000004,
+	FLAG_KERNEL = 0x00200000,
 };
 
 static bool
@@ -178,6 +183,27 @@ proc_identify(pid_t pid, struct proc_id *out, struct err *e)
 		return -1;
 	*out = (struct proc_id){st.pid, st.start_ticks};
 	return 0;
+}
+
+bool
+proc_is_at_exec(pid_t pid)
+{
+	char path[32], line[STAT_LINE];
+	int64_t flags = 0, value = 0;
+	const char *at;
+	int i;
+
+	snprintf(path, sizeof(path), "/proc/%jd/stat", (intmax_t)pid);
+	if (proc_read_small(path, line, sizeof(line)) < 0 || (at = strrchr(line, ')')) == NULL ||
+	    at[1] != ' ' || at[2] == '\0' || strchr("ZXx", at[2]) != NULL)
+		return false;
+	at += 3;
+	for (i = FIELD_PPID; i <= FIELD_ENV_END; i++) {
+		value = (int64_t)strtoull(at, (char **)(uintptr_t)&at, 10); /* one field is above INT64_MAX */
+		if (i == FIELD_FLAGS)
+			flags = value;
+	}
+	return (flags & (FLAG_ENDING | FLAG_KERNEL)) == 0 && value == 0;
 }
 
 bool

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "flowsup/fs.h"
@@ -22,6 +23,9 @@ enum {
 	ENVIRON_PIECE = 16 * 1024,
 	MARK_MOST = 4096 + 64, /* a name and a path */
 	MARKS_MOST = 8,
+	/* So long a process is waited for that is executing a program: usually a fraction of a step. */
+	EXEC_STEPS = 50,
+	EXEC_STEP_NS = 200 * 1000,
 	/* Of parents looked at: more than any real chain, fewer than a number that comes round. */
 	ANCESTORS_MOST = 4096,
 };
@@ -202,11 +206,11 @@ all_true(const bool *found, unsigned count)
 	return true;
 }
 
-bool
-proc_environ_has(pid_t pid, const struct proc_marks *marks)
+/* The number of bytes that it has, as far as they were needed; -1 where it is not for us to read. */
+static ssize_t
+read_environ(pid_t pid, const struct proc_marks *marks, bool *found)
 {
 	char path[32], piece[ENVIRON_PIECE];
-	bool found[MARKS_MOST] = {false};
 	struct entry entry = {.len = 0};
 	size_t got = 0;
 	ssize_t n;
@@ -215,7 +219,7 @@ proc_environ_has(pid_t pid, const struct proc_marks *marks)
 	snprintf(path, sizeof(path), "/proc/%jd/environ", (intmax_t)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return -1;
 	while (got < ENVIRON_MOST && !all_true(found, marks->count)) {
 		n = read(fd, piece, sizeof(piece));
 		if (n < 0 && errno == EINTR)
@@ -228,6 +232,24 @@ proc_environ_has(pid_t pid, const struct proc_marks *marks)
 	/* The last one may lack its NUL, when the process has changed its own title. */
 	end_entry(&entry, marks, found);
 	fd_close(&fd);
+	return (ssize_t)got;
+}
+
+/* A process that executes a program has no environment for a moment; it bears its marks before and
+ * behind that moment. */
+bool
+proc_environ_has(pid_t pid, const struct proc_marks *marks)
+{
+	bool found[MARKS_MOST] = {false};
+	const struct timespec step = {0, EXEC_STEP_NS};
+	bool at_exec = true;
+	int i;
+
+	for (i = 0; read_environ(pid, marks, found) == 0 && at_exec && i < EXEC_STEPS; i++) {
+		at_exec = proc_is_at_exec(pid);
+		if (at_exec)
+			nanosleep(&step, NULL);
+	}
 	return all_true(found, marks->count);
 }
 

@@ -522,6 +522,29 @@ test_walk__marks_in_the_environment(void **state)
 	end_child(&child);
 }
 
+/* Executes itself, and so on, and is without an environment for a moment each time. */
+static int
+child_restless(char **argv)
+{
+	alarm(600); /* outlives exec */
+	execv(SELF, argv);
+	return 3;
+}
+
+static void
+test_walk__marks_of_one_that_executes_a_program(void **state)
+{
+	char *env[] = {(char[]){MARK}, (char[]){"FLOWSUP_HOME=/walk test"}, NULL};
+	struct proc_child child = start("restless", NULL, env);
+	int i, found = 0;
+
+	(void)state;
+	for (i = 0; i < 200; i++)
+		found += count_marked(NULL);
+	end_child(&child);
+	assert_int_equal(found, 200);
+}
+
 /* Clears its environment, so that only its parent tells. */
 static int
 child_forgetful(void)
@@ -633,6 +656,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_walk__of_an_operation),
     TEST(test_walk__descendants_without_memory),
     TEST(test_walk__marks_in_the_environment),
+    TEST(test_walk__marks_of_one_that_executes_a_program),
     TEST(test_walk__descent_from_a_marked_one),
     TEST(test_walk__marks_that_would_fit_everybody_are_refused),
     TEST(test_walk__a_command_line_word_by_word),
@@ -655,6 +679,8 @@ main(int argc, char **argv)
 		return child_headless();
 	if (argc > 1 && strcmp(argv[1], "forgetful") == 0)
 		return child_forgetful();
+	if (argc > 1 && strcmp(argv[1], "restless") == 0)
+		return child_restless(argv);
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	if (proc_set_subreaper(&e) != 0) {
 		print_error("%s\n", e.msg);
