@@ -400,6 +400,8 @@ make_operations(struct worker *w, struct err *e)
 	return 0;
 }
 
+/* On the disk before there is a base: without this line nothing tells where the run's processes were, and
+ * it is not resumed. The lines that follow may be lost with the power: with it their processes are. */
 static int
 write_worker_line(struct worker *w, struct err *e)
 {
@@ -417,6 +419,8 @@ write_worker_line(struct worker *w, struct err *e)
 	rc = buf_ok(&line, e);
 	if (rc == 0)
 		rc = fs_write_all(&fs_real, "attempts.worker", w->attempts_fd, buf_view(&line), e);
+	if (rc == 0 && fsync(w->attempts_fd) != 0)
+		rc = err_sys(e, ERR_IO, errno, "fsync '%s'", RUN_ATTEMPTS);
 	buf_clear(&line);
 	return rc;
 }

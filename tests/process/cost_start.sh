@@ -69,11 +69,16 @@ check "whose processes are left is asked of few" [ "$looks" -le 12 ]
 line() { grep -nE "$1" "$T/worker" | head -n 1 | cut -d: -f1; }
 check "the database is opened while the checkpoint is published" \
 	[ "$(line 'openat.*"events\.jsonl"')" -lt "$(line 'renameat2.*"checkpoint\.json"')" ]
-# Journal, its name, base, its name, and staging once for both.
+# Where the run's processes are is on the disk before there is a base to resume from.
+named=$(line 'renameat2.*"checkpoint\.json"')
+kept=$(sed -nE 's/.*openat\(.*"attempts\.log".* = ([0-9]+)$/\1/p' "$T/worker" | head -n 1)
+kept=$(line " fsync\\($kept\\) += 0")
+check "the worker's line is synced before the checkpoint has its name" [ "${kept:-$named}" -lt "$named" ]
+# The worker's line, journal, its name, base, its name, and staging once for both.
 started=$(line 'execve\("(/usr)?/bin/true"')
 waits=$(head -n "$started" "$T/worker" | grep -cE ' fsync\(')
 note "the run: $waits syncs before its first operation, beside those of the database"
-check "before the first operation no more than the checkpoint needs is synced" [ "$waits" -le 5 ]
+check "before the first operation no more than the checkpoint and that line need is synced" [ "$waits" -le 6 ]
 # The worker is loaded while the supervisor writes that the run starts, and waits for that.
 order=$(sed -n "$(grep -nF 'execve("'"$WORKER"'"' "$T/all" | grep -F -- '"--run"' | tail -n 1 | cut -d: -f1),\$p" "$T/all" |
 	sed -nE -e "/^$worker .*execve[(]/s/.*/loaded/p" -e "/^$worker .*\"attempts\.log\"/s/.*/begins/p" \
