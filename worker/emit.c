@@ -17,6 +17,7 @@
 #include "changes.h"
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
+#include "taken.h"
 
 enum {
 	EMIT_MAX_REQUESTS = 10000,  /* of one attempt, that are kept */
@@ -613,6 +614,8 @@ request(struct worker *w, struct link *l, const struct json *body, const struct 
 	if (a == NULL)
 		return err_set(e, ERR_REFUSED,
 		    "this attempt of the operation has ended, or is not of this run");
+	if (a->taken != NULL)
+		taken_spool(a); /* what it said while nobody listened came before this */
 	for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (strcmp(verbs[i].word, verb) == 0)
 			return verbs[i].act(a, l, verb, value, e);

@@ -46,6 +46,38 @@ equal "equal requests without one are different ones" "1 2" \
 equal "which have run" "completed completed completed completed completed" "$(spawned '" ".join(e["status"] for e in s)')"
 equal "the operation itself ran once" 1 "$(shown 'op["a"]["attempt"]')"
 
+# What it said last to nobody and first to the worker that takes it over is heard in this order, although the
+# worker had looked before that: a file that comes back is one that comes late.
+begin <<'Y'
+reactive: all
+plan:
+  - id: a
+    run: |
+      : > "$T/gates/asking"
+      until [ -e "$T/gates/lonely" ]; do sleep 0.05; done
+      flowsup emit spawn --run 'echo first'
+      flowsup emit context set /x '"first"'
+      mv "$FLOWSUP_HOME/runs/$FLOWSUP_RUN_ID/ops/a.1/spool" "$T/away"
+      : > "$T/gates/kept"
+      until [ -e "$T/gates/again" ]; do sleep 0.05; done
+      mv "$T/away" "$FLOWSUP_HOME/runs/$FLOWSUP_RUN_ID/ops/a.1/spool"
+      flowsup emit spawn --run 'echo second'
+      flowsup emit context get > "$T/got"
+Y
+wait_until [ -e "$T/gates/asking" ]
+pid=$(worker_pid "$RUN")
+kill -KILL "$pid"
+wait_until status_is "$RUN" crashed
+open_gate lonely
+wait_until [ -e "$T/gates/kept" ]
+RUN=$("$FLOWSUP" resume "$RUN" 2>"$T/resume.err")
+wait_until status_is "$RUN" running
+open_gate again
+wait_until ended
+equal "requests are heard in the order in which they were made" "a.s1 first, a.s2 second" \
+	"$(spawned '", ".join(e["spawn_id"] + " " + e["response"].strip() for e in s)')"
+equal "and what was changed is seen at once" '{"x":"first"}' "$(cat "$T/got")"
+
 # A further run has them, too; a fork, which is another run, counts its own.
 begin <<'Y'
 reactive: all
