@@ -67,9 +67,11 @@ hold(struct daemon *d, struct proc_id id, const struct proc_end *end, double tim
 	*u = (struct unclaimed){.id = id, .end = *end, .since_ns = now, .time = time};
 	TAILQ_INSERT_TAIL(&d->kept.ends, u, entry);
 	d->kept.nends++;
+	/* NOLINTBEGIN(clang-analyzer-unix.Malloc): what was freed has left the list */
 	while ((old = TAILQ_FIRST(&d->kept.ends)) != NULL &&
 	    (d->kept.nends > ENDS_MOST || is_too_old(d, old, now)))
-		forget(d, old); /* NOLINT(clang-analyzer-unix.Malloc): what was freed has left the list */
+		forget(d, old);
+	/* NOLINTEND(clang-analyzer-unix.Malloc) */
 }
 
 void
