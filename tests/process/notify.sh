@@ -137,6 +137,52 @@ wait_until gone "$pid"
 check "that of a supervisor that died is called unknown" wait_until outcome_is "$id" '"outcome":"unknown'
 touch "$T/e/go"
 
+# ---- What it prints ----
+log_of() { echo "$FLOWSUP_HOME/runs/$1/notify.log"; }
+log_size_is_at_most() { [ "$(stat -c %s "$(log_of "$1")")" -le "$2" ]; }
+cut='more was printed; flowsup keeps no more of it'
+cat >"$T/loud" <<END
+#!/bin/sh
+touch "$T/\$1.begun"
+until [ -e "$T/\$1.go" ]; do sleep 0.02; done
+echo first
+head -c 3000000 /dev/zero | tr '\\0' x
+{ echo wrong; head -c 3000000 /dev/zero | tr '\\0' y; } >&2
+touch "$T/\$1.printed"
+exit 4
+END
+chmod +x "$T/loud"
+touch "$T/one.go"
+id=$("$FLOWSUP" start --notify "[\"$T/loud\", \"one\"]" -- false)
+check "one that prints much ends as it wants" wait_until outcome_is "$id" '"outcome":"exit 4: wrong"'
+matches "the beginning is kept" "^first" "$(head -c 100 "$(log_of "$id")")"
+equal "that the rest is cut is said for each of the two" 2 "$(grep -c "$cut" "$(log_of "$id")")"
+check "64 KiB of each are kept" log_size_is_at_most "$id" $((2 * 65536 + 200))
+id=$("$FLOWSUP" start --notify "[\"$T/loud\", \"two\"]" -- false)
+wait_until [ -e "$T/two.begun" ]
+pid=$(supervisor_pid)
+kill -KILL "$pid"
+wait_until gone "$pid"
+touch "$T/two.go"
+check "one whose supervisor has died prints all that it has to" wait_until [ -e "$T/two.printed" ]
+check "and no more is kept" log_size_is_at_most "$id" $((2 * 65536 + 200))
+"$FLOWSUP" supervisor
+id=$("$FLOWSUP" start --notify "[\"$T/loud\", \"one\"]" -- sh -c "until [ -e '$T/filled' ]; do sleep 0.02; done; false")
+head -c 1048576 /dev/zero >"$(log_of "$id")"
+touch "$T/filled"
+wait_until outcome_is "$id" '"outcome":"exit 4: wrong"'
+check "a run's log ends at 1 MiB" log_size_is_at_most "$id" 1048576
+cat >"$T/leaves" <<END
+#!/bin/sh
+(until [ -e "$T/late" ]; do sleep 0.02; done; echo late; touch "$T/was-late") &
+END
+chmod +x "$T/leaves"
+id=$("$FLOWSUP" start --notify "$T/leaves" -- false)
+check "one that leaves something running has ended" wait_until outcome_is "$id" '"outcome":"exit 0"'
+touch "$T/late"
+check "what it left can print" wait_until [ -e "$T/was-late" ]
+equal_soon "which is kept" late cat "$(log_of "$id")"
+
 # ---- One that does not end ----
 preload=$BUILD/tests/preload/clock.so
 "$FLOWSUP" supervisor stop
