@@ -169,10 +169,20 @@ struct pending {
 	double at;
 };
 struct gathered {
+	struct daemon *daemon;
 	const char *only; /* this run's alone, or NULL */
 	struct pending list[NOTIFY_AT_ONCE];
 	unsigned count, most;
 };
+
+/* A crash is told when it is known what the checkpoint holds: that may be more than the row says, or less. A
+ * worker that has stored its own crash is not gone yet. */
+static bool
+is_too_early(struct daemon *d, const struct notice *n)
+{
+	return strcmp(n->event, status_word(STATUS_CRASHED)) == 0 &&
+	    (worker_find(d, n->run_id) != NULL || report_is_awaited(d, n->run_id));
+}
 
 static int
 gather(void *arg, const struct notice *n)
@@ -184,11 +194,25 @@ gather(void *arg, const struct notice *n)
 		return 1;
 	if (g->only != NULL && strcmp(g->only, n->run_id) != 0)
 		return 0;
+	if (is_too_early(g->daemon, n))
+		return 0;
 	strlcpy(p->run_id, n->run_id, sizeof(p->run_id));
 	strlcpy(p->event, n->event, sizeof(p->event));
 	p->at = n->at;
 	g->count++;
 	return 0;
+}
+
+/* The row's count is written once a second at most; a worker says more. */
+static void
+take_count(struct daemon *d, struct session *s)
+{
+	const struct worker *w = worker_find(d, s->run_id);
+
+	if (w == NULL || status_is_terminal(s->status) || w->done < s->done)
+		return;
+	s->done = w->done;
+	s->total = w->total;
 }
 
 /* Claimed before it is started: an event is never told twice, whoever dies. */
@@ -206,6 +230,7 @@ send_one(struct daemon *d, const struct pending *p, struct err *e)
 		return -1;
 	}
 	daemon_worked(d);
+	take_count(d, &s);
 	if (claimed && start_command(d, &s, p->event, p->at, &why) != 0) {
 		log_line(LOG_WARNING, "run %s: notify of '%s': %s", p->run_id, p->event, why.msg);
 		finish(d, p->run_id, p->event, why.msg);
@@ -217,7 +242,7 @@ send_one(struct daemon *d, const struct pending *p, struct err *e)
 static enum job_result
 look_job(struct daemon *d, struct job *j, struct err *e)
 {
-	struct gathered g = {.most = NOTIFY_AT_ONCE - d->errands.counts[ERRAND_NOTIFY]};
+	struct gathered g = {.daemon = d, .most = NOTIFY_AT_ONCE - d->errands.counts[ERRAND_NOTIFY]};
 	unsigned i;
 
 	(void)j;

@@ -44,6 +44,7 @@ ask_if_crashed(struct daemon *d, const char *run_id, struct err *e)
 	if (s.status == STATUS_CRASHED && s.resumed_as_run[0] == '\0')
 		report_ask(d, run_id);
 	session_clear(&s);
+	notify_look(d);
 	return JOB_DONE;
 }
 

@@ -93,10 +93,18 @@ count_job(struct daemon *d, struct job *j, struct err *e)
 	    json_int64(json_get(j->value, "total"), &total) && (done != s.done || total != s.total))
 		rc = session_progress(d->store, j->run_id, done, total, e);
 	session_clear(&s);
+	/* Who is told of the death is told this count, or the old one where it cannot be written. */
+	notify_look(d);
 	if (rc != 0)
 		return JOB_FAILED;
 	daemon_worked(d);
 	return JOB_DONE;
+}
+
+bool
+report_is_awaited(const struct daemon *d, const char *run_id)
+{
+	return report_is_asked(d, run_id) || jobs_has(&d->jobs, count_job, run_id);
 }
 
 static void
@@ -260,6 +268,7 @@ start_next(struct daemon *d)
 			log_line(LOG_WARNING, "run %s: no report on its checkpoint: %s", r->run_id,
 			    e.msg);
 			report_free(r);
+			notify_look(d);
 			continue;
 		}
 		TAILQ_REMOVE(&d->reports.list, r, entry);
@@ -311,6 +320,7 @@ report_ended(struct report *r, const struct proc_end *end)
 		log_line(LOG_WARNING, "run %s: no report on its checkpoint (%s %d)", r->run_id,
 		    end->signaled ? "signal" : "status", end->code);
 	report_free(r);
+	notify_look(d);
 	start_next(d);
 }
 

@@ -44,6 +44,8 @@ void reports_init(struct reports *reports);
 void reports_clear(struct daemon *d);
 void report_ask(struct daemon *d, const char *run_id);
 bool report_is_asked(const struct daemon *d, const char *run_id);
+/* Also while its count is not in the row yet. */
+bool report_is_awaited(const struct daemon *d, const char *run_id);
 /* The one with this process, or NULL. */
 struct report *report_of(struct daemon *d, pid_t pid);
 void report_ended(struct report *r, const struct proc_end *end);

@@ -69,6 +69,31 @@ wait_until outcome_is "$id" '"crashed".*"outcome":"exit 0"'
 "$FLOWSUP" supervisor status >/dev/null
 equal "each once" "crashed waiting" "$(told c | grep -oE '"event":"[a-z]*"' | cut -d'"' -f4 | sort | paste -sd ' ')"
 
+# ---- Counts ----
+# The row's count is written once a second at most, and the worker dies before.
+cat >"$T/counts.yaml" <<END
+notify: {command: ["$T/tell", "$T/f"], on: all}
+restart: {on: crash, attempts: 2}
+plan:
+  - {id: one, run: "until [ -e '$T/first' ]; do sleep 0.02; done"}
+  - {id: two, needs: [one], run: "until [ -e '$T/second' ]; do sleep 0.02; done"}
+  - {id: ask, needs: [two], gate: approve, run: "true"}
+END
+mkdir "$T/f"
+id=$("$FLOWSUP" start "$T/counts.yaml")
+wait_until worker_is_ready "$id"
+worker=$(worker_pid "$id")
+log=$FLOWSUP_HOME/runs/$id/attempts.log
+touch "$T/first"
+wait_until grep -q '"kind":"start","op":"two"' "$log"
+kill -KILL "$worker"
+check "a crash of a run that goes on by itself is told" wait_until told_of f crashed
+equal "with the count that its checkpoint holds" 1 "$(json "$(told f | grep '"crashed"')" "done")"
+touch "$T/second"
+check "a gate, too" wait_until told_of f waiting
+equal "with what the worker has just said" 2 "$(json "$(told f | grep '"waiting"')" "done")"
+"$FLOWSUP" kill "$id" 2>/dev/null
+
 # ---- While no supervisor lives ----
 id=$("$FLOWSUP" start --notify "[\"$T/tell\", \"$T/d\"]" -- sh -c "until [ -e '$T/go' ]; do sleep 0.02; done; false")
 wait_until worker_is_ready "$id"
