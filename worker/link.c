@@ -336,13 +336,24 @@ door_ready(void *arg, short revents)
 
 /* ---- Doors ---- */
 
-/* What is there was left by a worker that died; the run's lock says that none is there. */
+#define FRESH_SOCKET RUN_SOCKET ".new"
+
+/* What is there was left by a worker that died; the run's lock says that none is there. Its place is
+ * taken in one step: to whom asks meanwhile, no socket would mean a run that is over. */
 static int
 listen_at(int run_fd, struct err *e)
 {
-	if (unlinkat(run_fd, RUN_SOCKET, 0) != 0 && errno != ENOENT)
-		return err_sys(e, ERR_IO, errno, "cannot remove '%s'", RUN_SOCKET);
-	return ipc_listen(run_fd, RUN_SOCKET, WORKER_BACKLOG, e);
+	int fd;
+
+	if (unlinkat(run_fd, FRESH_SOCKET, 0) != 0 && errno != ENOENT)
+		return err_sys(e, ERR_IO, errno, "cannot remove '%s'", FRESH_SOCKET);
+	fd = ipc_listen(run_fd, FRESH_SOCKET, WORKER_BACKLOG, e);
+	if (fd >= 0 && renameat(run_fd, FRESH_SOCKET, run_fd, RUN_SOCKET) != 0) {
+		err_sys(e, ERR_IO, errno, "cannot rename '%s'", FRESH_SOCKET);
+		unlinkat(run_fd, FRESH_SOCKET, 0);
+		fd_close(&fd);
+	}
+	return fd;
 }
 
 static int

@@ -79,6 +79,8 @@ started=$(line 'execve\("(/usr)?/bin/true"')
 waits=$(head -n "$started" "$T/worker" | grep -cE ' fsync\(')
 note "the run: $waits syncs before its first operation, beside those of the database"
 check "before the first operation no more than the checkpoint and that line need is synced" [ "$waits" -le 6 ]
+# A worker takes the place of a dead one's socket in one step: an operation that asks finds one or the other.
+check "its socket has its name only when it is listened at" grep -qE 'renameat.*"worker\.sock\.new".*"worker\.sock"\) += 0' "$T/worker"
 # The worker is loaded while the supervisor writes that the run starts, and waits for that.
 order=$(sed -n "$(grep -nF 'execve("'"$WORKER"'"' "$T/all" | grep -F -- '"--run"' | tail -n 1 | cut -d: -f1),\$p" "$T/all" |
 	sed -nE -e "/^$worker .*execve[(]/s/.*/loaded/p" -e "/^$worker .*\"attempts\.log\"/s/.*/begins/p" \
