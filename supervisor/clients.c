@@ -98,9 +98,11 @@ answer_error(struct client *c, enum err_code code, const char *text, const char 
 static bool
 on_hello(struct client *c, const struct message *m, int *passed)
 {
+	int64_t minor = 0;
+
 	(void)passed;
-	/* Its version was looked at when the packet was read. */
-	(void)m;
+	/* Its major version was looked at when the packet was read. */
+	c->newer = json_int64(json_get(m->body, "minor"), &minor) && minor > PROTOCOL_MINOR;
 	c->greeted = true;
 	return true;
 }
@@ -299,10 +301,12 @@ read_one(struct client *c)
 	if (rc == 0)
 		return false;
 	if (rc < 0) {
-		/* A command of another version is told so; others do not mind. */
+		/* This program anew, as it is now on the disk, understands one that is newer; no other. */
+		if (c->newer)
+			err_hint(&e, "flowsup supervisor restart");
 		if (e.code == ERR_NOTFOUND)
 			client_free(c);
-		else if (answer_error(c, ERR_PROTOCOL, e.msg, "flowsup supervisor restart"))
+		else if (answer_error(c, ERR_PROTOCOL, e.msg, e.hint[0] != '\0' ? e.hint : NULL))
 			client_refuse(c, e.msg);
 		return false;
 	}

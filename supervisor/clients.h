@@ -30,6 +30,7 @@ struct client {
 	struct source channel;
 	pid_t pid;
 	bool greeted, subscribed;
+	bool newer; /* than this program */
 	bool waits;		  /* for a restart: told when it cannot be done */
 	char run_id[RUN_ID_TEXT]; /* subscribed to this run alone; "": to all */
 	int64_t since_ns;

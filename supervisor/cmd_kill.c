@@ -200,6 +200,7 @@ store_end(struct killing *k, struct err *e)
 static int
 check_place(struct killing *k, struct err *e)
 {
+	struct buf hint = {0};
 	bool here, other_boot;
 
 	if (k->run_fd < 0)
@@ -209,8 +210,15 @@ check_place(struct killing *k, struct err *e)
 		return -1;
 	if (here)
 		return 0;
-	return err_set(e, ERR_REFUSED, "run %s belongs to host %s or another pid namespace of it",
+	err_set(e, ERR_REFUSED, "run %s belongs to host %s or another pid namespace of it",
 	    k->t->session.run_id, k->attempts.place.host);
+	if (!status_is_terminal(k->t->session.status) || k->t->session.status == STATUS_CRASHED) {
+		target_lost_hint(k->c->home, &k->t->session, &hint);
+		if (!hint.failed)
+			err_hint(e, "%s", buf_text(&hint));
+	}
+	buf_clear(&hint);
+	return -1;
 }
 
 /* ---- Saying it ---- */

@@ -63,11 +63,11 @@ check_version(const struct json *hello, struct err *e)
 
 	json_int64(json_get(hello, "major"), &major);
 	json_int64(json_get(hello, "minor"), &minor);
-	if (major != PROTOCOL_MAJOR || minor < 0)
-		return err_set(e, ERR_PROTOCOL,
-		    "the peer speaks version %lld.%lld of the protocol, this program %d.%d",
-		    (long long)major, (long long)minor, PROTOCOL_MAJOR, PROTOCOL_MINOR);
-	return 0;
+	if (major == PROTOCOL_MAJOR && minor >= 0)
+		return 0;
+	err_set(e, ERR_PROTOCOL, "the peer speaks version %lld.%lld of the protocol, this program %d.%d",
+	    (long long)major, (long long)minor, PROTOCOL_MAJOR, PROTOCOL_MINOR);
+	return major > PROTOCOL_MAJOR ? err_hint(e, "flowsup supervisor restart") : -1;
 }
 
 static int

@@ -34,7 +34,9 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	out=$("$FLOWSUP" resume "$T/copy" --take-over -n 2>&1)
 	equal "which is taken" 0 $?
 	matches "and said" "'$T/copy' is taken over from" "$out"
-	equal "kill is refused too" 4 "$("$FLOWSUP" kill "$id" >/dev/null 2>&1; echo $?)"
+	out=$("$FLOWSUP" kill "$id" 2>&1)
+	equal "kill is refused too" 4 $?
+	matches "and says how to go on" "hint: flowsup resume $id --take-over" "$out"
 	next=$("$FLOWSUP" resume "$id" --take-over 2>"$T/said")
 	equal "--take-over resumes it" 0 $?
 	matches "and says so" "is taken over" "$(cat "$T/said")"

@@ -25,6 +25,14 @@ for file in state.db supervisor.log "runs/$id/flow.json" "runs/$id/environ" "run
 	check "$file cannot be read" refused cat "$FLOWSUP_HOME/$file"
 done
 check "a run's output cannot be read" refused sh -c "cat '$FLOWSUP_HOME/runs/$id/ops/'*.out"
+# A home that somebody made before, as mkdir does.
+mkdir -m 755 "$T/wide"
+"$FLOWSUP" start --home "$T/wide" --wait -- true 2>/dev/null >"$T/in-wide"
+equal "one that was there keeps its mode" 755 "$(stat -c %a "$T/wide")"
+equal "and nothing in it is open" "" "$(find "$T/wide" -mindepth 1 -perm /077)"
+for file in state.db supervisor.sock "runs/$(cat "$T/in-wide")/flow.json"; do
+	check "$file of it cannot be read" refused cat "$T/wide/$file"
+done
 # The commands are there for everybody; the state is not.
 if as_other "$FLOWSUP" version >/dev/null 2>&1; then
 	for command in "list" "show $id" "logs $id" "kill $id" "stop $id --now" "supervisor stop" "supervisor status"; do

@@ -51,6 +51,18 @@ refused "a packet over every bound" 's.setsockopt(socket.SOL_SOCKET, socket.SO_S
 refused "deep nesting" 'send(b"[" * 3000)'
 check "nonsense is logged" wait_until logged 'client [0-9]+ disconnected'
 
+# A command that helps stands where it helps: the program on the disk may be the newer one.
+hint_is() { # HINT PROGRAM NAME
+	check "$3" peer "$2
+assert json.loads(s.recv(65536)).get('hint') == $1"
+}
+hint_is None 'send(b"garbage")' "nonsense has no hint"
+hint_is None 'send(hello); send({"type": "fly"})' "nor has an unknown type"
+hint_is None 'send(dict(hello, major=0))' "nor an older version"
+hint_is "'flowsup supervisor restart'" 'send(dict(hello, major=99))' "a newer version has one"
+hint_is "'flowsup supervisor restart'" 'send(dict(hello, minor=77)); send({"type": "fly"})' \
+	"and what a newer minor version says"
+
 check "a newer minor version and unknown members are tolerated" peer '
 send(dict(hello, minor=77, news=[1])); send({"type": "status", "more": {}})
 assert json.loads(s.recv(65536))["type"] == "status_is"'
