@@ -175,13 +175,13 @@ struct gathered {
 	unsigned count, most;
 };
 
-/* A crash is told when it is known what the checkpoint holds: that may be more than the row says, or less. A
+/* A death is told when it is known what the checkpoint holds: that may be more than the row says, or less. A
  * worker that has stored its own crash is not gone yet. */
 static bool
 is_too_early(struct daemon *d, const struct notice *n)
 {
-	return strcmp(n->event, status_word(STATUS_CRASHED)) == 0 &&
-	    (worker_find(d, n->run_id) != NULL || report_is_awaited(d, n->run_id));
+	return report_is_awaited(d, n->run_id) ||
+	    (strcmp(n->event, status_word(STATUS_CRASHED)) == 0 && worker_find(d, n->run_id) != NULL);
 }
 
 static int

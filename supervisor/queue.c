@@ -79,6 +79,9 @@ move_job(struct daemon *d, struct job *j, struct err *e)
 			report_ask(d, j->run_id);
 		restart_consider(d, j->run_id);
 	}
+	/* The kill could not write the count either. */
+	if (j->to == STATUS_CANCELLED && strcmp(j->reason, "run.cancelled.killed") == 0)
+		report_ask_count(d, j->run_id);
 	if (j->to == STATUS_CANCELLED && control_end_job(d->store, j->run_id, e) != 0)
 		log_line(LOG_WARNING, "%s", e->msg);
 	if (status_is_terminal(j->to)) {

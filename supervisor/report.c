@@ -80,6 +80,12 @@ keep_job(struct daemon *d, struct job *j, struct err *e)
 	return JOB_DONE;
 }
 
+static bool
+is_killed(const struct session *s)
+{
+	return s->status == STATUS_CANCELLED && strcmp(s->reason_code, "run.cancelled.killed") == 0;
+}
+
 /* The row's count is written at most once a second, and counts what was not saved yet: of a dead
  * worker only its checkpoint knows what will not run again, be it more or less, and what was added. */
 static enum job_result
@@ -89,7 +95,7 @@ count_job(struct daemon *d, struct job *j, struct err *e)
 	int64_t done = 0, total = 0;
 	int rc = session_read(d->store, j->run_id, &s, e);
 
-	if (rc == 0 && s.status == STATUS_CRASHED && json_int64(json_get(j->value, "done"), &done) &&
+	if (rc == 0 && (s.status == STATUS_CRASHED || is_killed(&s)) && json_int64(json_get(j->value, "done"), &done) &&
 	    json_int64(json_get(j->value, "total"), &total) && (done != s.done || total != s.total))
 		rc = session_progress(d->store, j->run_id, done, total, e);
 	session_clear(&s);
@@ -119,14 +125,14 @@ keep_count(struct daemon *d, const char *run_id, const struct json *saved)
 }
 
 static void
-keep(struct daemon *d, const char *run_id, const struct json *answer)
+keep(struct daemon *d, const char *run_id, const struct json *answer, bool count_only)
 {
 	const struct json *value;
 	struct job *j;
 	size_t i;
 
 	keep_count(d, run_id, json_get(answer, "saved"));
-	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+	for (i = 0; !count_only && i < sizeof(kept) / sizeof(kept[0]); i++) {
 		value = json_get(answer, kept[i]);
 		j = value == NULL ? NULL : job_new(keep_job, run_id, false);
 		if (j == NULL)
@@ -155,8 +161,9 @@ hear(struct report *r)
 	if (rc > 0 && json_parse(buf_view(&packet), &options, &answer, NULL, &e) == 0) {
 		r->answered = true;
 		/* What ended meanwhile is written down before the row says that it is known. */
-		kept_report(r->daemon, r->run_id, answer);
-		keep(r->daemon, r->run_id, answer);
+		if (!r->count_only)
+			kept_report(r->daemon, r->run_id, answer);
+		keep(r->daemon, r->run_id, answer, r->count_only);
 	} else if (!r->answered) {
 		log_line(LOG_WARNING, "run %s: no report on its checkpoint: %s", r->run_id, e.msg);
 	}
@@ -289,8 +296,8 @@ report_is_asked(const struct daemon *d, const char *run_id)
 	return false;
 }
 
-void
-report_ask(struct daemon *d, const char *run_id)
+static void
+ask(struct daemon *d, const char *run_id, bool count_only)
 {
 	struct report *r;
 
@@ -302,11 +309,24 @@ report_ask(struct daemon *d, const char *run_id)
 		return;
 	}
 	r->daemon = d;
+	r->count_only = count_only;
 	r->process.fd = r->channel.fd = -1;
 	strlcpy(r->run_id, run_id, sizeof(r->run_id));
 	TAILQ_INSERT_TAIL(&d->reports.list, r, entry);
 	d->reports.waiting++;
 	start_next(d);
+}
+
+void
+report_ask(struct daemon *d, const char *run_id)
+{
+	ask(d, run_id, false);
+}
+
+void
+report_ask_count(struct daemon *d, const char *run_id)
+{
+	ask(d, run_id, true);
 }
 
 void

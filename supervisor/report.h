@@ -32,6 +32,7 @@ struct report {
 	struct source process, channel;
 	int64_t until_ns;
 	bool answered;
+	bool count_only;
 };
 TAILQ_HEAD(report_list, report);
 
@@ -43,6 +44,8 @@ struct reports {
 void reports_init(struct reports *reports);
 void reports_clear(struct daemon *d);
 void report_ask(struct daemon *d, const char *run_id);
+/* Of a killed run, of which nothing is left, only what is done. */
+void report_ask_count(struct daemon *d, const char *run_id);
 bool report_is_asked(const struct daemon *d, const char *run_id);
 /* Also while its count is not in the row yet. */
 bool report_is_awaited(const struct daemon *d, const char *run_id);

@@ -80,6 +80,18 @@ check "the operation is gone" gone "$pid"
 check "its supervisor records it as killed" wait_until status_is "$run" cancelled
 equal "and no crash" run.cancelled.killed "$(run_fact "$run" reason_code)$(run_fact "$run" reason)"
 
+rm -f pid
+cat >counted.yaml <<-'END'
+	plan: [{id: one, run: 'true'}, {id: two, needs: [one], run: 'echo $$ >pid; sleep 1000'}]
+END
+run=$("$FLOWSUP" start counted.yaml)
+wait_until [ -s pid ]
+# Before the worker has written how many are done: it does that once a second.
+(trap '' XFSZ; ulimit -f 0; exec "$FLOWSUP" kill "$run") 2>/dev/null
+check "one that has done something, too" wait_until status_is "$run" cancelled
+one_is_done() { [ "$(run_fact "$run" "done")" = 1 ]; }
+check "with what its checkpoint holds" wait_until one_is_done
+
 # ---- which a policy does not answer ----
 rm -f pid
 cat >revived.yaml <<-'END'
