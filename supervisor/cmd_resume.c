@@ -218,6 +218,8 @@ resume_examined(struct resuming *r, struct err *e)
 		mailbox_tell_lost(r->c, r->t->store, &r->t->session);
 	if (has_completed(r))
 		return nothing(r, "completed", "has completed: there is nothing to resume");
+	if (r->original_completed)
+		return resuming_original_completed(r, e);
 	if (cli_flag(r->c, "dry-run"))
 		return resuming_dry_run(r, e);
 	return resume_is_accepted(&r->plan) ? resuming_go_on(r, e) : resuming_refused(r, e);
@@ -462,8 +464,6 @@ resume_directory(struct cli *c, struct target *t, const char *path, struct err *
 		rc = resume_examined(&r, e);
 	else if (rc == 0)
 		rc = target_find(t, run_id, e) == 0 ? resume_run(c, t, e) : -1;
-	else if (rc == 2)
-		rc = 0;
 	resuming_clear(&r);
 	return rc;
 }

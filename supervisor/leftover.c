@@ -52,26 +52,34 @@ value_of(const struct buf *environment, const char *name)
 	return NULL;
 }
 
-/* A proc_each. One that ends meanwhile has left nothing. */
+/* Of one that ends meanwhile nothing is read: it has left nothing. */
+static bool
+read_environment(pid_t pid, struct buf *to)
+{
+	char path[32];
+	int fd, rc;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	buf_reset(to);
+	rc = fs_read_all(&fs_real, "proc.environ", fd, ENVIRON_MOST, to, NULL);
+	fd_close(&fd);
+	buf_putc(to, '\0'); /* the last entry may lack it */
+	return rc == 0 && !to->failed;
+}
+
+/* A proc_each. */
 static int
 note(void *arg, const struct proc_stat *st, int pidfd)
 {
 	struct finding *f = arg;
 	const char *run, *op;
 	struct json *ops;
-	char path[32];
-	int fd, rc;
 
 	(void)pidfd;
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)st->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	buf_reset(&f->environment);
-	rc = fs_read_all(&fs_real, "proc.environ", fd, ENVIRON_MOST, &f->environment, NULL);
-	fd_close(&fd);
-	buf_putc(&f->environment, '\0'); /* the last entry may lack it */
-	if (rc != 0 || f->environment.failed)
+	if (!read_environment(st->pid, &f->environment))
 		return 0;
 	run = value_of(&f->environment, "FLOWSUP_RUN_ID=");
 	op = value_of(&f->environment, "FLOWSUP_OP_ID=");
@@ -104,6 +112,42 @@ look(struct leftovers *l, struct err *e)
 	else
 		json_unref(f.found);
 	return rc;
+}
+
+/* ---- Of one session ---- */
+
+struct visiting {
+	leftover_visit *visit;
+	void *arg;
+	struct buf environment;
+};
+
+/* A proc_each. */
+static int
+visit_one(void *arg, const struct proc_stat *st, int pidfd)
+{
+	struct visiting *v = arg;
+	const char *op;
+
+	(void)pidfd;
+	if (!read_environment(st->pid, &v->environment))
+		return 0;
+	op = value_of(&v->environment, "FLOWSUP_OP_ID=");
+	return op != NULL && v->visit(v->arg, op, st->pid);
+}
+
+int
+leftover_each(const char *session_id, leftover_visit *visit, void *arg, struct err *e)
+{
+	struct visiting v = {.visit = visit, .arg = arg};
+	char mark[sizeof("FLOWSUP_SESSION_ID=") + UUID_TEXT];
+	const char *marks[] = {mark, "FLOWSUP_OP_ID="};
+	int rc;
+
+	snprintf(mark, sizeof(mark), "FLOWSUP_SESSION_ID=%s", session_id);
+	rc = proc_each_marked(marks, 2, visit_one, &v, e);
+	buf_clear(&v.environment);
+	return rc < 0 ? -1 : 0;
 }
 
 /* ---- Of one run ---- */

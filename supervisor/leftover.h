@@ -23,6 +23,10 @@ void leftovers_free(struct leftovers *l);
 int leftovers_count(struct leftovers *l, const char *run_id, int run_fd, const struct attempts *a,
     struct err *e);
 
+/* The processes that bear a session's marks, of whatever home; visit ends the walk by a true result. */
+typedef bool leftover_visit(void *arg, const char *op, pid_t pid);
+int leftover_each(const char *session_id, leftover_visit *visit, void *arg, struct err *e);
+
 /*
  * Ends all that runs of one without a worker, as endops_run(); also has what was seen below its worker.
  * The caller holds the lock. run_fd -1: the directory is gone; it is known by its marks.

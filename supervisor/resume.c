@@ -264,6 +264,9 @@ decide_turn(struct examining *x, size_t i)
 	json_int64(json_get(x->plan->rows[i].entry, "attempts"), &recorded);
 	if ((int64_t)x->history[i].attempts > recorded && is_survivor(x, i))
 		take_over(x, i);
+	else if (x->in->may_have_gone_on && !may_repeat(x, i))
+		resume_refuse(x, i, 7, "rerun-in-flight",
+		    "a further turn of it may have been started by the run that this is a copy of; it is marked idempotent: false");
 	else if ((int64_t)x->history[i].attempts > recorded && !may_repeat(x, i))
 		resume_refuse(x, i, 7, "rerun-in-flight",
 		    "a further turn of it was started, left no outcome, and it is marked idempotent: false");
@@ -441,9 +444,10 @@ is_unknown(struct examining *x, size_t i, struct buf *why)
 {
 	const struct history *h = &x->history[i];
 
-	if (x->in->flow->ops[i].how->idempotent || (h->started && waits_for_retry(x, i)))
+	if (x->in->flow->ops[i].how->idempotent ||
+	    (h->started && waits_for_retry(x, i) && !x->in->may_have_gone_on))
 		return false;
-	if (h->started)
+	if (h->started && !waits_for_retry(x, i))
 		buf_printf(why, "it %s, and is marked idempotent: false", why_run_again(x, i));
 	else if (x->in->no_attempts)
 		buf_printf(why, "there is no %s, so it may have been started; it is marked "
@@ -451,7 +455,10 @@ is_unknown(struct examining *x, size_t i, struct buf *why)
 	else if (log_is_doubtful(x))
 		buf_printf(why, "%s is damaged, so it may have been started; it is marked "
 				"idempotent: false", RUN_ATTEMPTS);
-	return h->started || log_is_doubtful(x);
+	else if (x->in->may_have_gone_on)
+		buf_puts(why, "it may have been started by the run that this is a copy of, which is not known here; "
+			      "it is marked idempotent: false");
+	return why->len > 0;
 }
 
 static void

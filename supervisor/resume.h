@@ -73,6 +73,7 @@ struct resume_input {
 	const struct err *flow_error;
 	const struct attempts *attempts;
 	bool no_attempts; /* there is no such file: nothing is known of what was started */
+	bool may_have_gone_on; /* it is a copy, and what its original has started since is not known */
 	const struct json *facts;
 	const char *artifact_root_problem; /* NULL: it is there */
 	/* What runs again by request, by operation id, or NULL: {"why": TEXT, "flag": OPTION} or, where it

@@ -64,19 +64,22 @@ belongs_to(const struct resuming *r, const char *home, struct err *e)
 
 /* ---- Whether it is at rest ---- */
 
+int
+resuming_still_running(const struct resuming *r, const char *op, pid_t pid, struct err *e)
+{
+	err_set(e, ERR_REFUSED, "%s: operation %s, which its worker started, still runs (process %d)", r->label, op,
+	    (int)pid);
+	return err_hint(e, "kill %d   # or wait until it has ended", (int)pid);
+}
+
 static int
 still_running(const struct resuming *r, const struct attempts *a, struct err *e)
 {
 	size_t i;
 
-	for (i = 0; i < a->nopen; i++) {
-		if (!proc_is_alive(a->open[i].id))
-			continue;
-		err_set(e, ERR_REFUSED,
-		    "%s: operation %s, which its worker started, still runs (process %d)", r->label,
-		    a->open[i].op, (int)a->open[i].id.pid);
-		return err_hint(e, "kill %d   # or wait until it has ended", (int)a->open[i].id.pid);
-	}
+	for (i = 0; i < a->nopen; i++)
+		if (proc_is_alive(a->open[i].id))
+			return resuming_still_running(r, a->open[i].op, a->open[i].id.pid, e);
 	return 0;
 }
 
@@ -96,26 +99,23 @@ of_elsewhere(const struct resuming *r, const char *host, struct err *e)
 	return err_hint(e, "flowsup resume %s --take-over   # if it is dead there", shell_word(word, r->run_path));
 }
 
-/* 0 at rest, 2 alive, -1 with *e. */
-static int
-is_at_rest(const struct resuming *r, struct err *e)
+int
+resuming_at_rest(const struct resuming *r, struct err *e)
 {
-	struct attempts a;
+	const struct attempts *a = &r->attempts;
 	bool here = true, other_boot = false;
-	int rc;
 
-	if (attempts_read(r->run_fd, &a, e) != 0)
-		return resuming_damaged(r, e);
-	rc = endops_is_here(&a, &here, &other_boot, e);
-	if (rc == 0 && !here)
-		rc = of_elsewhere(r, a.place.host, e);
-	else if (rc == 0 && a.has_place && !other_boot && proc_is_alive(a.worker)) {
-		cli_note("%s is alive (worker process %d)", r->label, (int)a.worker.pid);
-		rc = 2;
-	} else if (rc == 0 && !other_boot)
-		rc = still_running(r, &a, e);
-	attempts_clear(&a);
-	return rc;
+	if (endops_is_here(a, &here, &other_boot, e) != 0)
+		return -1;
+	if (!here)
+		return of_elsewhere(r, a->place.host, e);
+	if (other_boot)
+		return 0;
+	if (a->has_place && proc_is_alive(a->worker)) {
+		err_set(e, ERR_REFUSED, "%s: its worker is alive (process %d)", r->label, (int)a->worker.pid);
+		return err_hint(e, "flowsup list   # of the state directory that its run belongs to");
+	}
+	return still_running(r, a, e);
 }
 
 /* ---- Only once ---- */
@@ -150,47 +150,6 @@ check_not_resumed(const struct resuming *r, struct err *e)
 		return 0;
 	err_set(e, ERR_REFUSED, "%s was already resumed, as run %s", r->label, s.run_id);
 	return err_hint(e, "flowsup show %s", s.run_id);
-}
-
-/* A run's directory that was moved away is still that of the run: its row says what has become of it. */
-static int
-check_moved(struct resuming *r, const char *id, struct err *e)
-{
-	struct session s;
-	struct stat st;
-	int rc = 0;
-
-	if (id == NULL || !run_id_is_valid(id) ||
-	    fstatat(r->t->home.runs_fd, id, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return 0;
-	if (session_read(r->t->store, id, &s, e) != 0) {
-		if (e->code != ERR_NOTFOUND)
-			return -1;
-		err_clear(e);
-		return 0;
-	}
-	if (s.resumed_as_run[0] != '\0') {
-		err_set(e, ERR_REFUSED, "%s is that of run %s, which was already resumed, as run %s", r->label, id,
-		    s.resumed_as_run);
-		rc = err_hint(e, "flowsup show %s", s.resumed_as_run);
-	}
-	strlcpy(r->moved_session, s.session_id, sizeof(r->moved_session));
-	strlcpy(r->moved_invocation, s.invocation_id, sizeof(r->moved_invocation));
-	session_clear(&s);
-	return rc;
-}
-
-static int
-find_moved(struct resuming *r, struct err *e)
-{
-	struct launch_read l;
-	int rc;
-
-	if (!r->has_home || r->t->store == NULL || launch_read(r->run_fd, &l, NULL) != 0)
-		return 0;
-	rc = check_moved(r, json_cstr_of(json_get(l.object, "run_id")), e);
-	launch_read_clear(&l);
-	return rc;
 }
 
 /* The directory's own lock orders resumes here; it is gone with the process and leaves no trace. */
@@ -284,8 +243,5 @@ resuming_elsewhere(struct resuming *r, const char *path, char run_id[RUN_ID_TEXT
 		free(home);
 		return rc;
 	}
-	if (lock(r, e) != 0 || check_not_resumed(r, e) != 0 || find_moved(r, e) != 0)
-		return -1;
-	rc = is_at_rest(r, e);
-	return rc != 0 ? rc : 1;
+	return lock(r, e) == 0 && check_not_resumed(r, e) == 0 ? 1 : -1;
 }

@@ -155,6 +155,7 @@ say_forked(const struct resuming *r, struct json **carry, struct err *e)
 	struct json *config = json_remove(json_ref(json_get(*carry, "config")), slice_of("resumed_from"));
 
 	config = json_remove(json_remove(config, slice_of("rejected")), slice_of("rejected_by_operation"));
+	config = json_remove(json_remove(config, slice_of("earlier_sessions")), slice_of(CONFIG_ORIGIN));
 	config = json_set(config, "forked_from", json_cstr(r->t->session.run_id));
 	*carry = share_conversations(json_set(*carry, "config", config));
 	return *carry != NULL ? 0 : err_nomem(e);
@@ -174,11 +175,28 @@ earlier_sessions(const struct json *state)
 	return json_type(session) == JSON_STRING ? json_append(all, json_ref(session)) : all;
 }
 
+/* The first session of the chain, which keys of idempotence are made from; NULL: no program that makes such
+ * keys began it. Only the state tells it to who resumes a copy in another state directory. */
+static const char *
+origin_of(const struct resuming *r)
+{
+	const struct json *config = json_get(r->state, "config");
+	const char *recorded = json_cstr_of(json_get(config, CONFIG_ORIGIN));
+	const char *first = json_cstr_of(json_at(json_get(config, "earlier_sessions"), 0));
+	const char *last = json_cstr_of(json_get(r->state, "session_id"));
+	const char *row = r->is_run ? r->t->session.origin : r->original_origin;
+
+	return resuming_is_session(recorded) ? recorded : resuming_is_session(row) ? row
+	    : resuming_is_session(first) ? first : resuming_is_session(last) ? last : NULL;
+}
+
 static int
 carry_sessions(const struct resuming *r, struct json **carry, struct err *e)
 {
 	struct json *config = json_ref(json_get(*carry, "config"));
 
+	if (origin_of(r) != NULL)
+		config = json_set(config, CONFIG_ORIGIN, json_cstr(origin_of(r)));
 	config = json_set(config, "earlier_sessions", earlier_sessions(r->state));
 	*carry = json_set(*carry, "config", config);
 	return *carry != NULL ? 0 : err_nomem(e);
@@ -310,8 +328,8 @@ prepare(const struct resuming *r, struct making *m, struct err *e)
 		return -1;
 	if (r->is_run && !r->fork)
 		strlcpy(m->invocation_id, r->t->session.invocation_id, sizeof(m->invocation_id));
-	else if (r->moved_session[0] != '\0')
-		strlcpy(m->invocation_id, r->moved_invocation, sizeof(m->invocation_id));
+	else if (r->original_session[0] != '\0')
+		strlcpy(m->invocation_id, r->original_invocation, sizeof(m->invocation_id));
 	else if (invocation_id_make(m->invocation_id, e) != 0)
 		return -1;
 	if (!r->has_launch) {
@@ -419,7 +437,7 @@ insert_row(const struct resuming *r, const struct making *m, struct err *e)
 	    .kind = r->is_run ? r->t->session.kind : "flow",
 	    .name = r->is_run ? r->t->session.name : flow_name(r),
 	    .resumed_from = r->is_run && !r->fork ? r->t->session.session_id
-		: r->moved_session[0] != '\0' ? r->moved_session : NULL,
+		: r->original_session[0] != '\0' ? r->original_session : NULL,
 	    .queue = r->fork && r->t->session.queue[0] != '\0' ? r->t->session.queue : NULL,
 	    .unique_key = r->fork && r->t->session.unique_key[0] != '\0' ? r->t->session.unique_key
 									   : NULL,

@@ -414,6 +414,8 @@ resuming_read(struct resuming *r, struct err *e)
 {
 	if (read_files(r, e) != 0 || read_withheld(r, e) != 0 || load_checkpoint(r, e) != 0)
 		return -1;
+	if (!r->is_run && resuming_find_original(r, e) != 0)
+		return -1;
 	if (r->load_failed)
 		return 0;
 	if (!r->has_checkpoint && r->state == NULL && r->document == NULL)
@@ -427,6 +429,8 @@ resuming_read(struct resuming *r, struct err *e)
 		if (r->document == NULL)
 			return err_nomem(e);
 	}
+	if (!r->is_run && resuming_check_marks(r, e) != 0)
+		return -1;
 	if (resume_facts(r->run_fd, r->state, r->fork, &r->facts, &r->root_problem, e) != 0)
 		return -1;
 	return resuming_survivors(r, e);
@@ -454,6 +458,7 @@ examine_once(struct resuming *r, struct err *e)
 	    .flow_error = &r->flow_error,
 	    .attempts = &r->attempts,
 	    .no_attempts = !r->has_attempts,
+	    .may_have_gone_on = r->may_have_gone_on,
 	    .facts = r->facts,
 	    .again = r->again,
 	    .artifact_root_problem = r->root_problem,

@@ -7,6 +7,7 @@
  *	resume_carry.c  the state it starts from
  *	resume.c, resume_conditions.c  what becomes of each operation, and the checks
  *	resume_make.c   the new run                resume_elsewhere.c  a directory that is no run here
+ *	resume_original.c  the run that such a directory is a copy of
  *	resume_grown.c  the graph with what was added, and without what is dropped
  *	cmd_fork.c, resume_copy.c  a fork: the same examination, but a run of its own
  *	resume_changed.c  what has become of the document since
@@ -24,8 +25,11 @@ struct resuming {
 	struct target *t;
 	bool has_home; /* t is open */
 	bool is_run;   /* t->session is the run; else a directory elsewhere, without a row */
-	/* of a directory: the run of this home that it was moved away from, or "" */
-	char moved_session[UUID_TEXT], moved_invocation[INVOCATION_ID_TEXT];
+	/* of a directory, resume_original.c: the run of this home that it was moved away from, or is a copy
+	 * of, or ""; whether that has completed; whether nobody here knows what it has done since */
+	char original[RUN_ID_TEXT], original_session[UUID_TEXT], original_invocation[INVOCATION_ID_TEXT];
+	char original_origin[UUID_TEXT];
+	bool original_completed, may_have_gone_on;
 	char *name;    /* what commands call it: the run's id, or the directory's path */
 	char *label;   /* for messages: "run ID", or the path in quotes */
 	int run_fd, lock_fd;
@@ -125,11 +129,25 @@ int resuming_go_on(struct resuming *r, struct err *e);
 
 /*
  * Takes a directory given by its path. 0 when it stands for a run of this home: its id is in run_id.
- * 1 when it is none: r holds it locked and is ready to be read. 2 when there is nothing to do, which
- * was said. -1 with *e.
+ * 1 when it is none: r holds it locked and is ready to be read. -1 with *e.
  */
 int resuming_elsewhere(struct resuming *r, const char *path, char run_id[RUN_ID_TEXT],
     struct err *e);
+/* Whether none of its attempts runs, nor its worker, as far as can be seen from here. -1 with ERR_REFUSED. */
+int resuming_at_rest(const struct resuming *r, struct err *e);
+int resuming_still_running(const struct resuming *r, const char *op, pid_t pid, struct err *e);
+/*
+ * Of such a directory, which has been read: looks for the run of this home that it is a copy of, which is
+ * refused where that would be, and otherwise resumed by it: its lock is taken, without --dry-run, and its log
+ * of attempts stands in the place of the copy's.
+ */
+int resuming_find_original(struct resuming *r, struct err *e);
+/* ERR_REFUSED where something runs that bears the marks of its session, of whatever home. r has its flow. */
+int resuming_check_marks(const struct resuming *r, struct err *e);
+/* ERR_REFUSED: it holds work that is not done, but the run went on from there and has completed. */
+int resuming_original_completed(const struct resuming *r, struct err *e);
+/* Session ids are of this form; those of other programs may be anything. */
+bool resuming_is_session(const char *id);
 /* Of such a directory: its new run has a row, so whoever waits for the lock hears of it. */
 void resuming_unlock(const struct resuming *r);
 

@@ -213,6 +213,7 @@ carried_state(struct worker *w, struct json *carry, struct err *e)
 	const struct json *entry;
 	struct json *s = carry, *ops = json_ref(json_get(carry, "ops")), *moved;
 	struct json_iter it;
+	const char *origin;
 	struct slice id;
 
 	it = json_iterate(json_get(carry, "ops"));
@@ -224,6 +225,10 @@ carried_state(struct worker *w, struct json *carry, struct err *e)
 			ops = json_setn(ops, id, moved);
 	}
 	s = json_set(s, "ops", ops);
+	/* The row knows the chain of this home alone. */
+	origin = json_cstr_of(json_get(json_get(s, "config"), CONFIG_ORIGIN));
+	if (origin != NULL && strlen(origin) == UUID_TEXT - 1)
+		snprintf(w->origin, sizeof(w->origin), "%s", origin);
 	s = json_set(s, "session_id", json_cstr(w->session_id));
 	w->state = s;
 	if (s == NULL)

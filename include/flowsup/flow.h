@@ -420,6 +420,8 @@ int64_t flow_orphans_ns(const struct json *orphans);
 #define FLOW_ORPHANS_S (24 * INT64_C(3600))
 
 #define CONFIG_DEADLINE "deadline_ms" /* in a state's config: when the run's deadline is, since the epoch */
+/* there too, of one that resumes another: the session that the chain began with; keys of idempotence are its */
+#define CONFIG_ORIGIN "origin_session"
 
 /* ---- Planning ---- */
 

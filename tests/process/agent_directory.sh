@@ -100,13 +100,14 @@ copied fourth
 note_of() { echo "$1"/ops/a*/notes.txt; }
 : >"$T/on"
 cp -a fourth fifth
+as_of_elsewhere fifth
 RUN=$("$FLOWSUP" resume ./fourth)
 check "a directory that was moved is resumed" wait_until ended
 matches "its files are where it is now" '"response":"one two "' "$(entry b)"
 mv fourth.gone "$was"
 printf 'another ' >"$(note_of "$was")"
 RUN=$("$FLOWSUP" resume ./fifth)
-check "and a copy beside the run" wait_until ended
+check "and a copy from elsewhere" wait_until ended
 matches "goes on in its own" '"response":"one two "' "$(entry b)"
 
 # ---- Of an attempt that was interrupted, too ----
@@ -135,6 +136,7 @@ equal "the run beside it keeps what it has" "another " "$(cat "$(note_of "$was")
 # ---- Two resumes of one copy are as two of one run ----
 rm "$T/through"
 cp -a sixth seventh
+as_of_elsewhere seventh
 for n in 1 2 3 4 5; do
 	"$FLOWSUP" resume ./seventh --wait >"$T/out.$n" 2>"$T/err.$n" &
 done

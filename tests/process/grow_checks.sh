@@ -65,6 +65,7 @@ if [ "$format" = 2 ]; then # an export is of version 3
 else
 	"$FLOWSUP" checkpoint export "$RUN" "$T/good" >/dev/null
 fi
+as_of_elsewhere "$T/good" # whose log of attempts would tell more than what is changed
 equal "version $format: is that of the file" "$format" "$(json "$(head -c 40 "$T/good/checkpoint.json")" version)"
 
 accepted "as it is" 'pass' --keep-failed

@@ -29,9 +29,11 @@ Y
 wait_until [ -e "$T/gates/asked" ]
 before=$(nodes)
 crash
-# Of the copies nobody knows what became of the operation.
+# Of copies from elsewhere nobody knows what became of the operation.
 cp -r "$(run_dir)" "$T/again"
 cp -r "$(run_dir)" "$T/older"
+as_of_elsewhere "$T/again"
+as_of_elsewhere "$T/older"
 "$FLOWSUP" resume "$RUN" --dry-run >"$T/dry"
 check "a dry run has a row for what was added" grep -qE '^a.s1 +will run' "$T/dry"
 go_on

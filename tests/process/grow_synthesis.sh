@@ -41,6 +41,7 @@ matches "the lines of its last try lead there from what it waits for, too" \
 	' synthesis\.s1 +[a-z]+ +needs a always, synthesis always, a\.s1 always' "$(drawn text)"
 equal "so in all pictures" "1 1" "$(drawn dot | grep -c 'n2 -> n3 .*always') $(drawn svg | grep -c '<title>a\.s1 → synthesis\.s1, always')"
 cp -r "$(run_dir)" "$T/beside"
+as_of_elsewhere "$T/beside"
 
 equal "what failed runs again, so the synthesis does from its first try on" "--retry-failed --drop-respawned" "$(suggested)"
 check "that is taken" takes_it

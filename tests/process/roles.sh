@@ -41,7 +41,7 @@ rm "$T/config/flowsup/roles/clerk.json"
 
 # ---- A checkpoint whose role is not in it ----
 mkdir "$T/old"
-echo '{"version": 2, "session_id": "0123456789abcdef0123456789abcdef", "prompt": "p", "config": {},
+echo '{"version": 2, "session_id": "1bad1bad1bad1bad1bad1bad1bad1bad", "prompt": "p", "config": {},
  "plan": [{"agent_id": "one", "dep_indices": [], "assignee": "boss", "task": "env"}],
  "flow_context": {}, "ops": {}, "spawned": []}' >"$T/old/checkpoint.json"
 chmod 700 "$T/old"; chmod 600 "$T/old/checkpoint.json"

@@ -11,7 +11,7 @@
 #include "flowsup/clock.h"
 #include "flowsup/endops.h"
 
-static const char session[] = "0123456789abcdef0123456789abcdef";
+static const char session[] = "e0d0e0d0e0d0e0d0e0d0e0d0e0d0e0d0";
 
 struct fixture {
 	struct test_dir dir;

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Copies and exports of runs: what the run has done since counts where its row is known; elsewhere nobody can
+# tell, so nothing that must not be repeated is started. No operation runs beside its repetition.
+. "$(dirname "$0")/lib.sh"
+
+cd "$T" || exit 1
+export T
+dir_of() { echo "$FLOWSUP_HOME/runs/$1"; }
+times() { grep -cs "^$1 " "$T/log"; }
+crash() { # RUN: its worker is dead, its operations go on
+	kill -KILL "$(worker_pid "$1")"
+	wait_until status_is "$1" crashed
+}
+has_exit() { [ -e "$(dir_of "$1")/ops/$2.1/exit.json" ]; }
+in_other() { FLOWSUP_HOME=$T/other "$FLOWSUP" "$@"; }
+resume() { "$FLOWSUP" resume "$@"; }
+refused() { # WHAT WORDS COMMAND...: with its dry run
+	local what=$1 words=$2 out
+	shift 2
+	out=$("$@" 2>&1)
+	equal "$what: is refused" 4 $?
+	matches "$what: with the reason" "$words" "$(tr '\n' ' ' <<<"$out")"
+	equal "$what: so says a dry run" 4 "$("$@" -n >/dev/null 2>&1; echo $?)"
+}
+key_of() { sed -n "s/^$1 //p" "$T/log" | tail -1; }
+cat >once.yaml <<'END'
+plan:
+  - {id: a, run: 'echo "a $$" >>"$T/log"; until [ -e "$T/go.a" ]; do sleep 0.02; done'}
+  - {id: n, needs: [a], idempotent: false, run: 'echo "n $FLOWSUP_IDEMPOTENCY_KEY" >>"$T/log"; [ -e "$T/go.n" ]'}
+  - {id: k, needs: [a], run: 'echo "k $FLOWSUP_IDEMPOTENCY_KEY" >>"$T/log"'}
+END
+begin() { # a run whose worker is dead and whose first operation still runs, or with go.a has ended
+	rm -rf go.* log x copy early other
+	run=$("$FLOWSUP" start once.yaml)
+	wait_until [ -s log ]
+	wait_until worker_is_ready "$run"
+	session=$(json "$("$FLOWSUP" show "$run" --json)" session_id)
+	cp -a "$(dir_of "$run")" early
+	"$FLOWSUP" checkpoint export "$run" x >/dev/null
+}
+
+# ---- What survives runs once ----
+begin
+refused "an export of a run that is alive" "'x' is that of run $run, which goes on itself.*hint: flowsup wait $run" resume x
+refused "a copy of it" "which goes on itself" resume ./early
+refused "an export in another state directory" "operation a, which its worker started, still runs .process [0-9]+.*hint: kill" \
+	in_other resume x
+crash "$run"
+for accept in "" --accept-missing-artifacts; do
+	# shellcheck disable=SC2086 # none is none
+	refused "with a survivor, an export ${accept:-as it is}" "'x': operation a, which its worker started, still runs .process [0-9]+" resume x $accept
+	# shellcheck disable=SC2086
+	refused "with a survivor, an export elsewhere ${accept:-as it is}" "operation a, which its worker started, still runs" \
+		in_other resume x $accept
+done
+refused "a copy" "operation a, which its worker started, still runs" resume ./early
+equal "it ran once" 1 "$(times a)"
+
+# ---- A copy in the place of the run ----
+touch go.a go.n
+wait_until has_exit "$run" a
+cp -a "$(dir_of "$run")" copy
+out=$(in_other resume "$T/copy" 2>&1)
+equal "elsewhere what must not be repeated is not begun" 4 $?
+matches "with the reason and what lifts it" "operation n: it may have been started by the run that this is a copy of.*--rerun-in-flight" "$out"
+refused "of an export neither" "operation n: .*may have been started.*--rerun-in-flight" in_other resume x
+new=$(resume ./copy --wait 2>err)
+equal "here a copy goes on as the run itself" "0 1 1 1" "$? $(times a) $(times n) $(times k)"
+equal "which it is the resume of" "$new" "$(json "$("$FLOWSUP" show "$run" --json)" resumed_as)"
+equal "with its key" "$session-n" "$(key_of n)"
+refused "then the run" "already resumed, as run $new" resume "$run"
+refused "another copy" "'./early' is that of run $run, which was already resumed, as run $new" resume ./early
+refused "and an export" "already resumed, as run $new" resume x
+check "a copy can be looked at" eval "\"$FLOWSUP\" checkpoint show ./early >out"
+equal "nothing ran again" "1 1 1" "$(times a) $(times n) $(times k)"
+new=$(in_other resume "$T/copy" --rerun-in-flight --wait 2>err)
+equal "who takes the risk elsewhere goes on" "0 2 2" "$? $(times n) $(times k)"
+equal "with the same key" "$session-n $session-k" "$(key_of n) $(key_of k)"
+matches "and is told what that may repeat" "operation n: it may have been started by the run that this is a copy of" "$(cat err)"
+FLOWSUP_HOME=$T/other "$FLOWSUP" supervisor stop >/dev/null 2>&1
+
+# ---- The run itself went on ----
+begin
+crash "$run"
+touch go.a
+wait_until has_exit "$run" a
+cp -a "$(dir_of "$run")" third
+new=$(resume "$run" --wait 2>err) # n fails
+equal "the run goes on by itself" "1 1" "$(times a) $(times n)"
+refused "its copy does not" "'./third' is that of run $run, which was already resumed, as run $new" resume ./third
+cp -a "$(dir_of "$new")" second
+"$FLOWSUP" checkpoint export "$new" y >/dev/null
+touch go.n
+last=$(resume ./second --retry-failed --wait 2>err)
+equal "a copy of what resumed it goes on in its place" "0 2 $session-n" "$? $(times n) $(key_of n)"
+rm -rf log
+in_other resume y --retry-failed --wait >/dev/null 2>&1
+equal "elsewhere with the key of the first of them all" "$session-n" "$(key_of n)"
+FLOWSUP_HOME=$T/other "$FLOWSUP" supervisor stop >/dev/null 2>&1
+"$FLOWSUP" fork "$last" --from n --wait --rerun-in-flight >/dev/null 2>&1
+check "a fork has keys of its own" test "$(key_of n)" != "$session-n"
+
+# ---- The log of the run, where the copy was made before ----
+begin
+touch go.a
+wait_until status_is "$run" failed
+refused "what the run had started since is known" "operation n: .*idempotent: false.*--rerun-in-flight" resume ./early
+refused "also to an export" "operation n: .*idempotent: false.*--rerun-in-flight" resume x
+equal "it ran once" 1 "$(times n)"
+begin
+touch go.a go.n
+wait_until status_is "$run" completed
+refused "of what has completed nothing goes on" "'./early' is that of run $run, which has completed" resume ./early
+refused "nor from an export" "'x' is that of run $run, which has completed" resume x
+cp -a "$(dir_of "$run")" fourth
+equal "where the copy says so too there is nothing to do" 0 "$(resume ./fourth 2>/dev/null >&2; echo $?)"
+plan
