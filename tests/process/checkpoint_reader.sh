@@ -82,12 +82,44 @@ for format in 3 2; do
 	run=$("$FLOWSUP" start --checkpoint-format $format "$T/flow.yaml")
 	check "a run of version $format ends" wait_until status_is "$run" failed
 	same_verdict "version $format" "$run"
+	matches "version $format: one response is in a file" '"files": 1,' "$(cat "$T/mine")"
 	matches "version $format: with digests that are right" '"right": 1[0-9], "not_recorded": 0' "$(cat "$T/mine")"
 	pair[format]=$(dir_of "$run")
 done
 run=$("$FLOWSUP" start --compact-records 3 "$T/flow.yaml")
 check "a run that compacts ends" wait_until status_is "$run" failed
 same_verdict "compacted" "$run"
+
+# ---- Plans, and what stands beside a file ----
+
+one='{"agent_id":"a","dep_indices":[],"run":"x"}'
+n=0
+while IFS='|' read -r fits plan_of rest; do
+	n=$((n + 1))
+	mkdir -m 700 "$T/plan$n"
+	(umask 077 && printf '{%s,"flow_context":{},"plan":[%s],%s}' '"config":{}' "$plan_of" "$rest" >"$T/plan$n/checkpoint.json")
+	(umask 077 && echo garbage >"$T/plan$n/checkpoint.json.journal") # means nothing beside an older file
+	"$FLOWSUP" checkpoint verify --json "$T/plan$n" >"$T/theirs" 2>"$T/err"
+	case $(cat "$T/theirs") in
+	*'"verdict":"clean","problems":[]'*) said=yes ;;
+	*'"status":"clean"'*'"verdict":"refused","problems":[{'*) said=no ;;
+	*) said=$(cat "$T/theirs") ;;
+	esac
+	equal "plan $n: what the page says" "$fits" "$(reader plan "$T/plan$n")"
+	equal "plan $n: what the program says" "$fits" "$said"
+done <<-END
+	yes|$one|"version":2,"ops":{}
+	no||"version":2,"ops":{}
+	no|{"agent_id":"","dep_indices":[],"run":"x"}|"version":2,"ops":{}
+	no|$one,$one|"version":2,"ops":{}
+	no|{"agent_id":"a","dep_indices":[0],"run":"x"}|"version":2,"ops":{}
+	no|{"agent_id":"a","dep_indices":[-1],"run":"x"}|"version":2,"ops":{}
+	no|$one,{"agent_id":"b","dep_indices":[2],"run":"x"}|"version":2,"ops":{}
+	no|$one,{"agent_id":"b","dep_indices":[0,0],"run":"x"}|"version":2,"ops":{}
+	no|{"agent_id":"b","dep_indices":[1],"run":"x"},{"agent_id":"a","dep_indices":[0],"run":"x"}|"version":2,"ops":{}
+	no|$one|"version":2,"ops":{"z":{"agent_id":"z","status":"failed","response":1}}
+	yes|$one|"version":1,"ops":{},"spawned":[{"node_id":"n","status":"completed","response":1}]
+END
 
 # ---- Damaged copies ----
 

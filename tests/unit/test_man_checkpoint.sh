@@ -25,7 +25,7 @@ listed() { # FROM TO: the words of literal lines between two lines of the page
 
 # ---- Reasons ----
 
-listed '^Reasons of a recovered' '^\.Ss Digests' >"$work/page"
+listed '^Reasons of a recovered' '^Of these:' >"$work/page"
 {
 	# Of statements that refuse or report, the texts that are reasons, and not names of members or messages.
 	grep -ohzE '\<(refuse|report_reason|fields_check|strlcpy)\([^;]*;' shared/checkpoint/*.c supervisor/seek.c |
@@ -43,6 +43,14 @@ done <"$work/page"
 [ -z "$missing" ] || echo "# no test has:$missing"
 [ -z "$missing" ]
 result $? "each of them has a test"
+
+missing=
+for reason in misplaced_entry foreign_identity unknown_output bad_path unguarded_splice; do
+	sed -n '/^Of these:/,/^\.Ss Digests/p' "$page" | grep -qx "\.It Li $reason" || missing="$missing $reason"
+done
+[ -z "$missing" ] || echo "# no condition for:$missing"
+[ -z "$missing" ]
+result $? "those that their names do not explain have their condition"
 
 # ---- Members ----
 
