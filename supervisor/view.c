@@ -210,7 +210,7 @@ struct facts {
 	const char *copy_of; /* the home that it is a copy from, where that matters; or NULL */
 	const char *missing; /* a file it needs, or NULL */
 	int64_t worker_pid;  /* 0: none */
-	int64_t done; /* as the supervisor was told: the row says it once a second; 0: nothing */
+	int64_t done, total; /* as the supervisor was told: the row says it once a second; 0: nothing */
 	struct control_standing asked; /* of one that is not at its end */
 };
 
@@ -288,8 +288,9 @@ facts_from_supervisor(const struct view *v, const struct session *s, struct fact
 	if (f->worker_pid == 0)
 		(void)json_int64(json_get(worker, "pid"), &f->worker_pid);
 	f->stalled = json_is_true(json_get(worker, "stalled"));
-	if (!json_int64(json_get(worker, "done"), &f->done))
-		f->done = 0;
+	if (!json_int64(json_get(worker, "done"), &f->done) ||
+	    !json_int64(json_get(worker, "total"), &f->total))
+		f->done = f->total = 0;
 }
 
 /* A run is shown also when this cannot be read. */
@@ -531,10 +532,14 @@ resume_command(const struct view *v, const struct session *s, const struct facts
 	return text;
 }
 
-static int64_t
-done_of(const struct session *s, const struct facts *f)
+/* Both of one moment: a run that grows is not told as done with more than it had, or with all. */
+static struct json *
+counts_json(struct json *o, const struct session *s, const struct facts *f)
 {
-	return f->done > s->done && f->done <= s->total ? f->done : s->done;
+	bool newer = f->done >= s->done && f->total >= s->total && f->total > 0;
+
+	o = json_set(o, "done", json_int(newer ? f->done : s->done));
+	return json_set(o, "total", json_int(newer ? f->total : s->total));
 }
 
 static bool
@@ -570,8 +575,7 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 		o = json_set(o, "stopping", stopping_json(f));
 	if (session_is_draining(s))
 		o = json_set(o, "draining", draining_json(v, s));
-	o = json_set(o, "done", json_int(done_of(s, f)));
-	o = json_set(o, "total", json_int(s->total));
+	o = counts_json(o, s, f);
 	o = json_set(o, "created_at", view_time(s->created_at));
 	o = json_set(o, "duration", duration_json(s));
 	o = json_set(o, "answer_command", answer_command(v, s, f));
@@ -606,8 +610,7 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "exit_status", status_is_terminal(s->status)
 		? json_int(status_exit(s->status, s->reason_code))
 		: json_null());
-	o = json_set(o, "done", json_int(done_of(s, f)));
-	o = json_set(o, "total", json_int(s->total));
+	o = counts_json(o, s, f);
 	o = json_set(o, "created_at", view_time(s->created_at));
 	o = json_set(o, "started_at", view_time(s->started_at));
 	o = json_set(o, "ended_at", view_time(s->ended_at));

@@ -38,4 +38,25 @@ grown
 "$FLOWSUP" kill "$RUN" 2>/dev/null
 equal "so it is of one that was killed" "cancelled" "$(run_status "$RUN")"
 equal "from the first moment" "6/7 6/7 6/7" "$(counted)"
+# While a run grows, what is done and what there is are of one moment: neither goes back, and it is not done
+# before it is. The row alone says it once a second.
+rm -f "$T"/gates/*
+begin <<'Y'
+reactive: all
+plan:
+  - {id: a, run: 'printf "[1,2,3,4,5,6,7,8]"', response: json}
+  - {id: g, needs: [a], foreach: {op: a, pointer: ''}, run: 'sleep 0.0$1; flowsup emit spawn --run "echo $1"'}
+  - {id: last, run: 'until [ -e "$T/gates/go" ]; do sleep 0.05; done'}
+Y
+counts() { "$FLOWSUP" list --json -n 1 | sed -nE 's/.*"status":"([a-z]+)".*"done":([0-9]+),"total":([0-9]+).*/\2 \3 \1/p'; }
+all_but_one() { counts >>"$T/seen" && tail -n 1 "$T/seen" | grep -q '^18 19 running'; }
+: >"$T/seen"
+check "it is counted to the end" wait_until all_but_one
+open_gate go
+wait_until ended
+counts >>"$T/seen"
+note "$(uniq "$T/seen" | cut -d' ' -f1,2 | tr ' \n' '/ ')"
+equal "what is done never goes back, nor what there is, nor is it all before the end" "" \
+	"$(awk '$1 < done || $2 < total || ($1 == $2 && $3 == "running") { print } { done = $1; total = $2 }' "$T/seen")"
+equal "at the end it is all" "19 19 completed" "$(tail -n 1 "$T/seen")"
 plan
