@@ -216,7 +216,8 @@ const struct command cmd_check = {
     .examples = examples,
     .details = "Nothing is executed. Every problem is told with file, line and column. Exits 0\n"
 	       "when the document could be started here, 2 when not, 78 when a program or a\n"
-	       "variable is missing. Keys: man 5 flowsup-flow.",
+	       "variable is missing (a warning where what runs before may make it).\n"
+	       "Keys: man 5 flowsup-flow.",
     .options = options,
     .min_operands = 1,
     .max_operands = 1,

@@ -15,8 +15,8 @@ enum { USAGE_INDENT = 4 };
 
 static const char *const play_examples[] = {
     "flowsup play list                          # which there are",
-    "flowsup play review --arg since=2d         # starts one; prints the run's id",
-    "flowsup play review --help                 # what arguments it takes",
+    "flowsup play backup --arg from=src --arg to=/mnt   # prints the run's id",
+    "flowsup play backup --help                         # what arguments it takes",
     NULL};
 
 /* ---- Arguments for people ---- */
@@ -299,8 +299,8 @@ const struct command cmd_play_list = {
 /* ---- play show ---- */
 
 static const char *const show_examples[] = {
-    "flowsup play show review          # its arguments and operations",
-    "flowsup play show review --json   # the same for programs",
+    "flowsup play show backup          # its arguments and operations",
+    "flowsup play show backup --json   # the same for programs",
     NULL};
 
 static void

@@ -594,6 +594,20 @@ start_launch(struct cli *c, const struct flow *f, const struct start_source *fro
 	return r;
 }
 
+/* As xargs -r: whoever looks for work from cron has not failed where there is none. */
+static int
+nothing_to_do(struct cli *c)
+{
+	struct json *o = json_set(json_object(), "run", json_null());
+
+	cli_note("--each: standard input holds no items: there is nothing to start");
+	if (c->json)
+		out_json(c->out, json_set(o, "nothing", json_cstr("no_items")));
+	else
+		json_unref(o);
+	return 0;
+}
+
 static int
 run(struct cli *c, struct err *e)
 {
@@ -603,6 +617,8 @@ run(struct cli *c, struct err *e)
 
 	if (start_flow(c, &f, e) != 0)
 		return -1;
+	if (f == NULL)
+		return nothing_to_do(c);
 	if (from.document != NULL && strcmp(from.document, "-") == 0)
 		from.document = NULL;
 	r = start_launch(c, f, &from, e);

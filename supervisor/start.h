@@ -9,7 +9,8 @@
 
 /*
  * Reads the document, or makes one of --each, --chain or `-- CMD`; applies what the command line
- * changes; refuses more operations than were asked for. Creates nothing. *out is the caller's.
+ * changes; refuses more operations than were asked for. Creates nothing. *out is the caller's; NULL where
+ * --each has no items.
  */
 int start_flow(struct cli *c, struct flow **out, struct err *e);
 /* The document that a command line of `start` names (or "-"), NULL: none. */

@@ -139,8 +139,6 @@ check_items(const struct slice *items, size_t count, struct err *e)
 {
 	size_t i;
 
-	if (count == 0)
-		return err_set(e, ERR_USAGE, "--each: standard input holds no items");
 	if (count > FLOW_MAX_OPERATIONS)
 		return err_set(e, ERR_LIMIT, "--each: %zu items are more than %d", count,
 		    FLOW_MAX_OPERATIONS);
@@ -153,6 +151,7 @@ check_items(const struct slice *items, size_t count, struct err *e)
 	return 0;
 }
 
+/* Without items there is no flow. */
 static int
 from_each(const struct cli *c, struct flow **out, struct err *e)
 {
@@ -168,7 +167,7 @@ from_each(const struct cli *c, struct flow **out, struct err *e)
 		    &each.nitems, e);
 	if (r == 0)
 		r = check_items(items, each.nitems, e);
-	if (r == 0) {
+	if (r == 0 && each.nitems > 0) {
 		each.items = items;
 		r = flow_from_each(&each, out, e);
 	}
@@ -451,7 +450,7 @@ start_flow(struct cli *c, struct flow **out, struct err *e)
 		flow_free(f);
 		r = -1;
 	}
-	if (r == 0) {
+	if (r == 0 && f != NULL) {
 		o.name = f->name != NULL ? NULL : buf_text(&name);
 		r = start_change(c, file, &o, &f, e);
 	}

@@ -50,7 +50,9 @@ mkfifo later.yaml
 (echo 'plan: [{id: a, run: echo late}]' >later.yaml) &
 matches "a FIFO whose writer comes later" "1 operation" "$("$FLOWSUP" start --dry-run later.yaml)"
 fails "an empty standard input" 2 "empty" "$FLOWSUP" start -
-fails "no items" 2 "no items" "$FLOWSUP" start --each 'echo "$1"'
+fails "no items" 0 "--each: standard input holds no items: there is nothing to start" "$FLOWSUP" start --each 'echo "$1"'
+equal "no run is made of them" "" "$("$FLOWSUP" start --each 'echo "$1"' </dev/null 2>/dev/null)"
+equal "which a program is told" '{"run":null,"nothing":"no_items"}' "$(printf '\n\n' | "$FLOWSUP" start --json --each 'echo "$1"' 2>/dev/null)"
 
 # ---- Wrong usage ----
 fails "nothing to start" 2 "missing" "$FLOWSUP" start
