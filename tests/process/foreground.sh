@@ -161,7 +161,7 @@ plan:
 END
 for how in failed late; do
 	hint=$(hint_of --wait "$T/$how.yaml")
-	matches "a run that is $how has a hint" "flowsup (show|resume) RUN$" "$hint"
+	matches "a run that is $how has a hint with which it goes on" "flowsup resume RUN" "$hint"
 	equal "the same in the foreground" "$hint" "$(hint_of --foreground "$T/$how.yaml")"
 done
 plan
