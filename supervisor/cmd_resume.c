@@ -592,7 +592,7 @@ check_usage(const struct cli *c, struct err *e)
 	if (all || c->noperands == 1)
 		return 0;
 	err_set(e, ERR_USAGE, "resume: which run is missing");
-	return err_hint(e, "flowsup resume @last");
+	return cli_hint_with(c->argv, "@last", e);
 }
 
 /* A run whose row went with its database still has its directory. */

@@ -119,6 +119,8 @@ no_file(const char *path, struct err *e)
 	if (path[0] == '\0')
 		return err_set(e, ERR_NOTFOUND, "the name of the file is empty");
 	err_set(e, ERR_NOTFOUND, "there is no file %s", path);
+	if (path[0] == '@') /* as a run is named */
+		return err_hint(e, "flowsup show %s", shell_word(word, path));
 	nearest_file(path, nearest);
 	snprintf(found, sizeof(found), "%.*s%s", dir, path, nearest);
 	if (nearest[0] != '\0')

@@ -225,6 +225,8 @@ list -n x|flowsup list --help
 start flow.ymal|flowsup check flow.yaml   # did you mean this\?
 check $PWD/flow.yml|flowsup check $PWD/flow.yaml   # did you mean this\?
 graph nothing.like|ls
+check @last|flowsup show @last
+resume --wait --retry-failed|flowsup resume --wait --retry-failed @last
 LINES
 
 # ---- Hints can be pasted ----
