@@ -114,6 +114,7 @@ tell_end(const struct home *h, const char *home_option, const struct session *s,
 		    status_word(s->status));
 	out_init(&display, STDERR_FILENO);
 	follow_say_end(&display, home_option, s);
+	(void)out_end(&display, &(struct err){0});
 	return status_exit(s->status, s->reason_code);
 }
 
