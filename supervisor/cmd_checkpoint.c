@@ -272,7 +272,7 @@ check_entry(struct verification *v, const struct json *entry, bool spawned, stru
 	if (evidence_of_response(entry, &found, e) != 0)
 		return -1;
 	count(&v->results, found, name, NULL);
-	if (evidence_is_file(response) && check_file(v, &v->files, response, name, e) != 0)
+	if (ckpt_is_file(response) && check_file(v, &v->files, response, name, e) != 0)
 		return -1;
 	if (check_output(v, entry, name, op, e) != 0)
 		return -1;
@@ -326,6 +326,40 @@ note_problem(void *arg, int check, const char *op, const char *text)
 
 	one = json_set(one, "op", op != NULL ? json_cstr(op) : json_null());
 	v->problems = json_append(v->problems, json_set(one, "message", json_string_lossy(slice_of(text), NULL)));
+}
+
+/* Without links, for its parts are compared. */
+static char *
+source_path(const struct source *s, struct err *e)
+{
+	char *path = NULL;
+
+	if (!s->is_run)
+		path = realpath(s->directory, NULL);
+	else if (asprintf(&path, "%s/" HOME_RUNS "/%s", s->target.home.path, s->target.session.run_id) < 0)
+		path = NULL;
+	if (path == NULL && s->is_run)
+		err_nomem(e);
+	else if (path == NULL)
+		err_sys(e, errno == ENOMEM ? ERR_NOMEM : ERR_IO, errno, "'%s'", s->directory);
+	return path;
+}
+
+/* Files of runs count as where these are now, as they do for a resume. */
+static int
+follow_move(struct source *s, struct err *e)
+{
+	char *path = source_path(s, e);
+	struct launch_read l;
+	bool has_launch = launch_read(s->fd, &l, NULL) == 0;
+
+	if (path != NULL)
+		s->state = rundir_follow_move(s->state, path, has_launch ? json_cstr_of(json_get(l.object, "run_id")) : NULL,
+		    s->is_run ? &s->target.home : NULL, e);
+	if (has_launch)
+		launch_read_clear(&l);
+	free(path);
+	return path != NULL && s->state != NULL ? 0 : -1;
 }
 
 static int
@@ -565,7 +599,7 @@ run_verify(struct cli *c, struct err *e)
 	}
 	note_report(&s);
 	verification_init(&v, &s);
-	if (check_all(&v, e) == 0)
+	if (follow_move(&s, e) == 0 && check_all(&v, e) == 0)
 		result = report_verification(c, &v, e);
 	verification_clear(&v);
 out:

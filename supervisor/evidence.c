@@ -37,15 +37,6 @@ compare(int fd, const struct stat *st, const struct json *size, const struct jso
 
 /* ---- Files of the run ---- */
 
-bool
-evidence_is_file(const struct json *response)
-{
-	const char *digest = json_cstr_of(json_get(response, "digest"));
-
-	return json_cstr_of(json_get(response, "file")) != NULL && json_get(response, "size") != NULL &&
-	    digest != NULL && strncmp(digest, CKPT_DIGEST_PREFIX, sizeof(CKPT_DIGEST_PREFIX) - 1) == 0;
-}
-
 int
 evidence_of_file(int run_fd, const struct json *recorded, enum evidence *out, struct buf *why, struct err *e)
 {

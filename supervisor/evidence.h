@@ -17,14 +17,11 @@ enum evidence {
 	EVIDENCE_WRONG
 };
 
-/* Whether a response is a file of the worker's; one in JSON may have a "file" too. */
-bool evidence_is_file(const struct json *response);
-
 /*
  * All of the next three: *why gets words that go on after the name, unless it is there and right. -1 with
  * *e: it could not be read to the end, or memory ran out.
  */
-/* A response that evidence_is_file, or an `output_as` that is an object. A relative name lies below run_fd. */
+/* A response that ckpt_is_file, or an `output_as` that is an object. A relative name lies below run_fd. */
 int evidence_of_file(int run_fd, const struct json *recorded, enum evidence *out, struct buf *why,
     struct err *e);
 /* An artifact of an entry; root_fd is that of all artifacts, or -1, and root_absent says that there is none. */

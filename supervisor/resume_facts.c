@@ -96,7 +96,7 @@ look_at_response(struct gathering *g, const char *op, const struct json *entry, 
 {
 	const struct json *response = json_get(entry, "response");
 
-	return evidence_is_file(response)
+	return ckpt_is_file(response)
 	    ? look_at_file(g, op, response, "response", "the file of its response", e) : 0;
 }
 

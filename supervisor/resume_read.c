@@ -409,6 +409,18 @@ read_withheld(struct resuming *r, struct err *e)
 	return ask_supervisor(r, e);
 }
 
+/* Files of runs count as where these are now. */
+static int
+follow_move(struct resuming *r, struct err *e)
+{
+	const char *id = r->has_launch ? json_cstr_of(json_get(r->launch.object, "run_id")) : NULL;
+
+	if (r->state == NULL)
+		return 0;
+	r->state = rundir_follow_move(r->state, r->run_path, id, r->has_home ? &r->t->home : NULL, e);
+	return r->state != NULL ? 0 : -1;
+}
+
 int
 resuming_read(struct resuming *r, struct err *e)
 {
@@ -420,7 +432,7 @@ resuming_read(struct resuming *r, struct err *e)
 		return 0;
 	if (!r->has_checkpoint && r->state == NULL && r->document == NULL)
 		return err_set(e, ERR_NOTFOUND, "there is no checkpoint in %s", r->label);
-	if (resuming_follow_move(r, e) != 0 || apply_options(r, e) != 0 || apply_timeout(r, e) != 0 ||
+	if (follow_move(r, e) != 0 || apply_options(r, e) != 0 || apply_timeout(r, e) != 0 ||
 	    resuming_compare(r, e) != 0 || make_flow(r, e) != 0)
 		return -1;
 	/* From the plan alone: what is added to the graph later is no part of a document. */

@@ -76,8 +76,6 @@ int resuming_read(struct resuming *r, struct err *e);
 /* An error about a file of a directory that is no run here: names the directory, as seek_damaged() does a
  * run, and what can still be had. Returns -1. */
 int resuming_damaged(const struct resuming *r, struct err *e);
-/* Files of conversations below the run's directory count as where that is now. */
-int resuming_follow_move(struct resuming *r, struct err *e);
 /* Compares the document with what is recorded, and with --rerun-changed puts new definitions in the place
  * of recorded ones, in memory. */
 int resuming_compare(struct resuming *r, struct err *e);

@@ -265,7 +265,10 @@ load_state(struct worker *w, struct err *e)
 		*e = none;
 		return -1;
 	}
-	rc = rc == 0 ? carried_state(w, carry, e) : new_state(w, e);
+	/* It may have waited in the queue of a home that was moved meanwhile. */
+	if (rc == 0)
+		carry = rundir_follow_move(carry, w->run_path, w->run_id, &w->home, e);
+	rc = rc == 0 ? (carry != NULL ? carried_state(w, carry, e) : -1) : new_state(w, e);
 	if (rc == 0)
 		rc = keep_deadline(w, e);
 	if (rc == 0)

@@ -196,6 +196,9 @@ int ckpt_compact(const struct ckpt_options *o, struct ckpt_report *report, struc
  * with its last answer. */
 #define CKPT_LOST "lost"
 
+/* Whether a response is a file of the worker's; one in JSON may have a "file" too. */
+bool ckpt_is_file(const struct json *response);
+
 #define CKPT_DIGEST_PREFIX "blake2b:"
 enum { CKPT_DIGEST_TEXT = sizeof(CKPT_DIGEST_PREFIX) + 128 };
 /* Over the canonical encoding of a value. */

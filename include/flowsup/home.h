@@ -110,6 +110,14 @@ enum rundir_stage rundir_stage(const struct home *h, const char *name);
 /* Opens runs/<id> pinned: O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC, owner and mode checked. */
 int rundir_open(const struct home *h, const char *run_id, struct err *e);
 int rundir_remove(const struct home *h, const char *run_id, struct err *e);
+/*
+ * A state that was recorded in the run directory run_path (absolute; of run_id, or NULL), or was carried to it:
+ * artifact root, responses, outputs and conversations that it names below the directory of this or of an
+ * earlier run count as where that is now: here, beside it, or in the home (or NULL). With another name a
+ * response has another digest. What is not found keeps its name. Consumes state. NULL with ERR_NOMEM.
+ */
+struct json *rundir_follow_move(struct json *state, const char *run_path, const char *run_id,
+    const struct home *h, struct err *e);
 /* A file of a run that holds one JSON value. ERR_NOTFOUND, ERR_SYNTAX with a position; the message
  * begins with the file's name. */
 int rundir_read_json(int run_fd, const char *name, struct json **out, struct err *e);

@@ -88,3 +88,12 @@ ckpt_digest_file(int fd, char to[CKPT_DIGEST_TEXT], uint64_t *size, struct err *
 {
 	return ckpt_digest_file_unless(fd, NULL, to, size, e);
 }
+
+bool
+ckpt_is_file(const struct json *response)
+{
+	const char *digest = json_cstr_of(json_get(response, "digest"));
+
+	return json_cstr_of(json_get(response, "file")) != NULL && json_get(response, "size") != NULL &&
+	    digest != NULL && strncmp(digest, CKPT_DIGEST_PREFIX, sizeof(CKPT_DIGEST_PREFIX) - 1) == 0;
+}
