@@ -56,6 +56,18 @@ equal "what was carried over is replayed" "completed 1" "$(op "$new" first state
 equal "what ran again is not" "completed 0" "$(op "$new" second state replayed)"
 matches "and the text says it" "replayed from an earlier run" "$(row "$new" first)"
 
+# ---- Where the document says what becomes of failures, nobody is asked to ----
+run=$("$FLOWSUP" start --wait - 2>"$T/lines" <<'YAML'
+name: settled
+restart: {failed: retry}
+plan: [{id: bad, run: "exit 3"}]
+YAML
+)
+for each in "next of $("$FLOWSUP" show "$run" | sed -n 's/^next *//p')" "json of $(run_fact "$run" resume_command)" \
+	"table of $("$FLOWSUP" list -n 1 | grep -oE 'flowsup resume .*')" "hint of $(sed -n 's/^hint: \(flowsup resume[^#]*[^# ]\) *#.*/\1/p' "$T/lines")"; do
+	equal "a policy for failures: ${each%% *}" "flowsup resume $run" "${each#* of }"
+done
+
 # ---- Whatever ended a run, a failure in it has to be spoken of ----
 cat >mixed.yaml <<'YAML'
 name: mixed
