@@ -21,8 +21,9 @@ cat >"$T/flow.yaml" <<-'END'
 	- {id: made, assignee: maker, instruction: 'cd "$FLOWSUP_ARTIFACTS"; mkdir -p deep; echo x >report; echo y >deep/er'}
 END
 
+# (A search for leaks cannot stop a process that is traced already.)
 run_traced() { # OPTION...
-	strace -f -y -s 60000 -e trace=fsync,fdatasync,write,pwrite64,writev,pwritev -o "$T/calls" \
+	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -y -s 60000 -e trace=fsync,fdatasync,write,pwrite64,writev,pwritev -o "$T/calls" \
 		"$FLOWSUP" start --foreground "$@" "$T/flow.yaml" >"$T/out" 2>"$T/err"
 }
 # Threads are cut into each other's lines: what a call returned does not matter here.
