@@ -224,15 +224,42 @@ resume_fact(const struct examining *x, size_t i, const char *name)
 static bool
 check_response(struct examining *x, size_t i)
 {
-	if (!digest_matches(x, x->plan->rows[i].entry)) {
-		resume_refuse(x, i, 5, NULL,
-		    "its recorded response does not match its digest: edited or damaged");
+	if (digest_matches(x, x->plan->rows[i].entry))
+		return true;
+	resume_refuse(x, i, 5, NULL, "its recorded response does not match its digest: edited or damaged");
+	return false;
+}
+
+/*
+ * Check 4: whether something that it made is lost, and that decides: it runs again, or is refused. Those behind it
+ * are given its output, its response where that is a file, and the artifacts of what completed.
+ */
+static bool
+decide_lost(struct examining *x, size_t i, bool with_artifacts)
+{
+	static const struct {
+		const char *fact, *refusal;
+	} things[] = {
+	    {"artifacts", "it lost its artifacts, ended already, and is marked idempotent: false"},
+	    {"output", "it lost its output, ended already, and is marked idempotent: false"},
+	    {"response", "it lost its response, ended already, and is marked idempotent: false"},
+	};
+	const char *lost = NULL;
+	size_t k;
+
+	for (k = with_artifacts ? 0 : 1; k < sizeof(things) / sizeof(things[0]); k++)
+		if ((lost = resume_fact(x, i, things[k].fact)) != NULL)
+			break;
+	if (lost == NULL)
 		return false;
-	}
-	if (resume_fact(x, i, "response") != NULL || resume_fact(x, i, "output") != NULL) {
-		resume_refuse(x, i, 5, NULL, resume_fact(x, i, "response") != NULL
-			? resume_fact(x, i, "response") : resume_fact(x, i, "output"));
-		return false;
+	if (!x->in->flags.accept_missing_artifacts) {
+		resume_refuse(x, i, 4, "accept-missing-artifacts", lost);
+	} else if (!may_repeat(x, i)) {
+		resume_refuse(x, i, 7, "rerun-in-flight", things[k].refusal);
+	} else {
+		x->plan->rows[i].rerun = true;
+		x->plan->rows[i].lifted = "accept-missing-artifacts";
+		resume_decide(x, i, RESUME_RUN, "runs again: %s", lost);
 	}
 	return true;
 }
@@ -259,7 +286,7 @@ decide_turn(struct examining *x, size_t i)
 {
 	int64_t turn = x->plan->rows[i].turn, recorded = 0;
 
-	if (turn == 0 || !check_response(x, i))
+	if (turn == 0 || decide_lost(x, i, false) || !check_response(x, i))
 		return turn != 0;
 	json_int64(json_get(x->plan->rows[i].entry, "attempts"), &recorded);
 	if ((int64_t)x->history[i].attempts > recorded && is_survivor(x, i))
@@ -285,7 +312,7 @@ decide_replaced(struct examining *x, size_t i)
 
 	if (!flow_is_replaced(f, (uint32_t)i))
 		return false;
-	if (check_response(x, i))
+	if (!decide_lost(x, i, false) && check_response(x, i))
 		resume_decide(x, i, completed ? RESUME_REPLAY : RESUME_KEEP_FAILED, "%s; %s stands for it",
 		    completed ? "completed" : "failed", f->ops[flow_final(f, (uint32_t)i)].id);
 	return true;
@@ -350,7 +377,7 @@ decide_failed(struct examining *x, size_t i)
 		buf_printf(&text, "it failed: %s", message ? message : "no reason");
 		resume_refuse(x, i, 3, denied ? RESUME_LIFTS_DENIED : RESUME_LIFTS_FAILED, buf_text(&text));
 		buf_clear(&text);
-	} else if (check_response(x, i)) {
+	} else if (!decide_lost(x, i, false) && check_response(x, i)) {
 		resume_decide(x, i, RESUME_KEEP_FAILED, "failed (%s)", message ? message : "no reason");
 	}
 }
@@ -369,26 +396,11 @@ decide_replayed(struct examining *x, size_t i)
 	resume_decide(x, i, RESUME_REPLAY, "completed%s%s", artifacts, output);
 }
 
-/* Those behind it are given its artifacts and its output. */
 static void
 decide_completed(struct examining *x, size_t i)
 {
-	const char *artifacts = resume_fact(x, i, "artifacts");
-	const char *lost = artifacts != NULL ? artifacts : resume_fact(x, i, "output");
-
-	if (lost != NULL && !x->in->flags.accept_missing_artifacts) {
-		resume_refuse(x, i, 4, "accept-missing-artifacts", lost);
-	} else if (lost != NULL && !may_repeat(x, i)) {
-		resume_refuse(x, i, 7, "rerun-in-flight", artifacts != NULL
-			? "it lost its artifacts, completed already, and is marked idempotent: false"
-			: "it lost its output, completed already, and is marked idempotent: false");
-	} else if (lost != NULL) {
-		x->plan->rows[i].rerun = true;
-		x->plan->rows[i].lifted = "accept-missing-artifacts";
-		resume_decide(x, i, RESUME_RUN, "runs again: %s", lost);
-	} else if (!decide_turn(x, i) && check_response(x, i)) {
+	if (!decide_lost(x, i, true) && !decide_turn(x, i) && check_response(x, i))
 		decide_replayed(x, i);
-	}
 }
 
 /* ---- One without ---- */

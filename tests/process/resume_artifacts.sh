@@ -88,16 +88,45 @@ equal "lifted by its flag" 0 $?
 equal "it has run again, and what needs it" "2 2" "$(times told) $(times behind)"
 equal "and is there again" 1 "$(cat "$x")"
 
-# ---- A response in a file: nothing lifts that ----
+# ---- A response in a file is lost like an artifact; one in the checkpoint that was changed is not ----
 file=$(find "$dir/ops" -type f -size +1000k | head -1)
 cp "$file" "$T/response"
-for spoil in 'truncate -s 10 "$file"' 'echo b | dd of="$file" conv=notrunc status=none' 'rm "$file"'; do
+for spoil in 'truncate -s 10 "$file"' 'echo b | dd of="$file" conv=notrunc status=none' 'rm "$file"' \
+	'rm "$file"; ln -s "$T/response" "$file"' ': >"$file"'; do
 	eval "$spoil"
-	out=$(resume --rerun-in-flight --accept-missing-artifacts --allow-degraded-context --drop-respawned 2>&1)
-	equal "a response ($spoil): refused whatever is given" 4 $?
-	matches "with its operation" "operation one: the file of its response .* (has|is)" "$out"
+	out=$(resume --rerun-in-flight --allow-degraded-context --drop-respawned 2>&1)
+	equal "a response ($spoil): refused" 4 $?
+	matches "with its operation, and the command" "operation one: the file of its response \(.*\) (has|is).*; lifted by: flowsup resume $run --retry-failed.* --accept-missing-artifacts" "$out"
+	out=$(resume --dry-run --accept-missing-artifacts 2>/dev/null)
+	equal "a response ($spoil): lifted by its flag" 0 $?
+	matches "and run again" "one +will run +runs again: the file of its response" "$out"
+	matches "with what needs it" "two +will run +runs again, because one does" "$out"
+	matches "and nothing else" "side +replayed" "$out"
+	out=$("$FLOWSUP" fork "$run" --from bad 2>&1)
+	equal "a fork is refused, too" 4 $?
+	rm -f "$file"
 	cp "$T/response" "$file"
 done
+cat >large.json <<-'END'
+	{"name": "large", "plan": [
+	 {"id": "fails", "run": "head -c 1200000 /dev/zero | tr '\\0' a; exit 1"},
+	 {"id": "once", "idempotent": false, "run": "head -c 1200000 /dev/zero | tr '\\0' a"},
+	 {"id": "after", "needs": [{"op": "fails", "on": "always"}], "run": "[ -e after ]"}]}
+END
+large=$("$FLOWSUP" start large.json --wait 2>/dev/null)
+rm "$FLOWSUP_HOME/runs/$large/ops/fails.1.out"
+out=$("$FLOWSUP" resume "$large" --keep-failed 2>&1)
+equal "a failure is not kept without its response" 4 $?
+matches "and runs again with leave" "operation fails: the file of its response .*; lifted by: flowsup resume $large --keep-failed --accept-missing-artifacts" "$out"
+out=$("$FLOWSUP" resume "$large" --keep-failed --accept-missing-artifacts --dry-run 2>&1)
+matches "so it does" "fails +will run +runs again: the file.*after +will run +runs again, because fails does" "$(tr '\n' ' ' <<<"$out")"
+out=$("$FLOWSUP" resume "$large" --retry-failed --dry-run 2>&1)
+equal "to run it again needs no leave" 0 $?
+: >"$FLOWSUP_HOME/runs/$large/ops/once.1.out"
+out=$("$FLOWSUP" resume "$large" --retry-failed --accept-missing-artifacts 2>&1)
+equal "what must not be repeated needs leave for that, too" 4 $?
+matches "as is said" "operation once: it lost its response, .*; lifted by: flowsup resume $large .*--rerun-in-flight" "$out"
+matches "in the hint as well" "hint: flowsup resume $large --retry-failed --accept-missing-artifacts --rerun-in-flight" "$out"
 
 # ---- A directory that was copied to another home, or moved ----
 other=$T/other
