@@ -39,8 +39,7 @@ read_flow(const struct cli *c, struct flow **out, struct flow_diagnostics *d, st
 		return -1;
 	if (o.max_ops >= 0 && flow_override(f, &o, &f, e) < 0)
 		return -1;
-	if (flow_check_size(f, problems_file(path), d, e) < 0 ||
-	    flow_check_providers(f, NULL, problems_file(path), d, e) < 0) {
+	if (flow_check(f, problems_file(path), d, e) < 0) {
 		flow_free(f);
 		return -1;
 	}

@@ -4,6 +4,8 @@
 
 #include "cli.h"
 #include "flowsup/flow.h"
+#include "flowsup/log.h"
+#include "flowsup/provider.h"
 #include "output.h"
 #include "paste.h"
 #include "plan.h"
@@ -182,8 +184,9 @@ describe(const struct playbook *p, struct buf *to)
 		buf_printf(to, "cannot be played: %s has the same name", p->rival);
 		return;
 	}
-	if (flow_read_file(p->path, &f, NULL, &e) != 0) {
+	if (flow_read_file(p->path, &f, NULL, &e) != 0 || flow_check(f, p->path, NULL, &e) != 0) {
 		buf_printf(to, "broken: %s", e.msg);
+		flow_free(f);
 		return;
 	}
 	for (i = 0; flow_arg_at(f, i, &arg); i++)
@@ -210,6 +213,15 @@ arguments_json(const struct flow *f)
 	return list;
 }
 
+/* Consumes o. */
+static struct json *
+add_validity(struct json *o, const struct err *why)
+{
+	o = json_set(o, "valid", json_bool(why->code == ERR_NONE));
+	return json_set(o, "error",
+	    why->code != ERR_NONE ? json_string_lossy(slice_of(why->msg), NULL) : json_null());
+}
+
 static void
 print_line(const struct playbook *p, struct output *out)
 {
@@ -221,9 +233,10 @@ print_line(const struct playbook *p, struct output *out)
 	o = json_set(o, "hidden", json_bool(p->hidden));
 	if (flow_read_file(p->path, &f, NULL, &e) == 0 && p->rival != NULL && !p->hidden)
 		(void)playbook_refuse(p, &e);
-	o = json_set(o, "valid", json_bool(e.code == ERR_NONE));
+	else if (f != NULL)
+		(void)flow_check(f, p->path, NULL, &e);
+	o = add_validity(o, &e);
 	o = json_set(o, "arguments", f != NULL ? arguments_json(f) : json_null());
-	o = json_set(o, "error", e.code != ERR_NONE ? json_string_lossy(slice_of(e.msg), NULL) : json_null());
 	flow_free(f);
 	out_json(out, o);
 }
@@ -304,11 +317,12 @@ static const char *const show_examples[] = {
     NULL};
 
 static void
-print_json(const struct cli *c, const char *path, const struct flow *f)
+print_json(const struct cli *c, const char *path, const struct flow *f, const struct err *why)
 {
 	struct json *o = json_set(json_object(), "name", json_cstr(c->operands[0]));
 
 	o = json_set(o, "path", json_string_lossy(slice_of(path), NULL));
+	o = add_validity(o, why);
 	o = json_set(o, "arguments", arguments_json(f));
 	o = json_set(o, "operations", json_uint(f->nops));
 	out_json(c->out, json_set(o, "document", json_ref(f->document)));
@@ -326,19 +340,35 @@ print_show(const struct cli *c, const char *path, const struct flow *f, struct e
 	return r == 0 ? plan_draw(c->out, f, FLOW_GRAPH_TEXT, NULL, NULL, e) : r;
 }
 
+static void
+tell_invalid(const struct cli *c, const char *path, const struct flow_diagnostics *d, const struct err *why)
+{
+	out_flush(c->out);
+	problems_print(path, d, false);
+	if (problems_count(d) == 0 && why->code != ERR_NONE)
+		cli_note("%s", why->msg);
+}
+
 static int
 run_show(struct cli *c, struct err *e)
 {
 	struct flow *f = NULL;
+	struct flow_diagnostics d = {0};
+	struct err why = {0};
 	char *path;
 	int r = 0;
 
 	if (read_playbook(c, c->operands[0], &path, &f, e) != 0)
 		return -1;
+	/* What cannot be played as it is can be looked at all the same. */
+	(void)flow_check(f, path, &d, &why);
 	if (c->json)
-		print_json(c, path, f);
+		print_json(c, path, f, &why);
 	else
 		r = print_show(c, path, f, e);
+	if (!c->json && r == 0)
+		tell_invalid(c, path, &d, &why);
+	flow_diagnostics_clear(&d);
 	flow_free(f);
 	free(path);
 	return r;

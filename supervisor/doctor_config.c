@@ -8,6 +8,7 @@
 #include "flowsup/flow.h"
 #include "flowsup/log.h"
 #include "flowsup/places.h"
+#include "flowsup/provider.h"
 #include "playbooks.h"
 #include "policy.h"
 #include "roles.h"
@@ -115,10 +116,11 @@ check_playbook(struct doctor *d, const struct playbook *p)
 		}
 		return false;
 	}
-	if (flow_read_file(p->path, &f, NULL, &e) >= 0) {
-		flow_free(f);
+	if (flow_read_file(p->path, &f, NULL, &e) == 0)
+		(void)flow_check(f, p->path, NULL, &e);
+	flow_free(f);
+	if (e.code == ERR_NONE)
 		return true;
-	}
 	snprintf(hint, sizeof(hint), "flowsup check %s", shell_word(word, p->path));
 	doctor_say(d, GRADE_WARNING, "playbook", hint, "%s", e.msg);
 	return false;

@@ -94,10 +94,7 @@ static int
 check_flow(struct cli *c, const struct flow *f, const char *name, struct err *e)
 {
 	struct flow_diagnostics d = {0};
-	int r = flow_check_size(f, name, &d, e);
-
-	if (r == 0)
-		r = flow_check_providers(f, NULL, name, &d, e);
+	int r = flow_check(f, name, &d, e);
 
 	if (r != 0)
 		problems_tell(c, name == NULL ? "the flow" : name, &d, "; nothing was started", e);

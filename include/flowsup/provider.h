@@ -141,6 +141,9 @@ struct flow_diagnostics;
  */
 int flow_check_providers(const struct flow *f, const struct provider_search *s, const char *name,
     struct flow_diagnostics *d, struct err *e);
+/* Whether a document that could be read may be started: flow_check_size() and then, as this process's
+ * environment says, flow_check_providers(). */
+int flow_check(const struct flow *f, const char *name, struct flow_diagnostics *d, struct err *e);
 
 /* ---- Starting ---- */
 

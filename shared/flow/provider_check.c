@@ -180,3 +180,9 @@ flow_check_providers(const struct flow *f, const struct provider_search *s, cons
 	flow_diagnostics_clear(&mine);
 	return result;
 }
+
+int
+flow_check(const struct flow *f, const char *name, struct flow_diagnostics *d, struct err *e)
+{
+	return flow_check_size(f, name, d, e) == 0 ? flow_check_providers(f, NULL, name, d, e) : -1;
+}

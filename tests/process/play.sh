@@ -43,6 +43,33 @@ for verb in play "play show"; do
 	matches "$verb takes no path: start does" 'hint: flowsup start ./.flowsup/playbooks/here.yaml' "$said"
 done
 rm .flowsup/playbooks/twice.*
+
+# ---- What can be read, and is not started ----
+cat >.flowsup/playbooks/shell.yaml <<'Y'
+args: {n: {default: x}}
+roles: {boss: {provider: sh}}
+planner: {assignee: boss, instruction: "echo {{args.n}}"}
+Y
+{ echo plan: && for i in {1..201}; do echo "- {id: op$i, run: 'true'}"; done; } >.flowsup/playbooks/wide.yaml
+for each in "shell:templates are never put into shell text" "wide:the plan has 201 operations; more than 200 must be asked for"; do
+	name=${each%%:*} why=${each#*:}
+	"$FLOWSUP" check ".flowsup/playbooks/$name.yaml" >/dev/null 2>"$T/err"
+	equal "$name: check refuses it" 2 $?
+	matches "$name: with the reason" "$why" "$(cat "$T/err")"
+	matches "$name: play does" "$why; nothing was started|$why" "$("$FLOWSUP" play "$name" 2>&1)"
+	matches "$name: list says so" "$name +broken: .*$why" "$("$FLOWSUP" play list)"
+	matches "$name: for programs too" "\"valid\":false,\"error\":\".*$why" \
+		"$("$FLOWSUP" play list --json | grep "\"name\":\"$name\"")"
+	"$FLOWSUP" play show "$name" >"$T/out" 2>"$T/err"
+	equal "$name: show shows it" "0 .flowsup/playbooks/$name.yaml: " "$? $(head -1 "$T/out" | grep -o '^.*: ')"
+	matches "$name: and tells the reason" "$why" "$(cat "$T/err")"
+	matches "$name: as a member for programs" "\"valid\":false,\"error\":\".*$why" "$("$FLOWSUP" play show "$name" --json)"
+	matches "$name: doctor tells it" "warning +playbook +.*$why" "$("$FLOWSUP" doctor 2>&1 | sed -e :a -e '$!N;s/\n  */ /;ta' -e 'P;D')"
+done
+"$FLOWSUP" play wide --max-ops 201 -n >/dev/null 2>&1
+equal "with leave the many are played" 0 $?
+rm .flowsup/playbooks/{shell,wide}.yaml
+equal "what can be played is valid" true "$(json "$("$FLOWSUP" play show greet --json)" valid)"
 said=$("$FLOWSUP" play gret 2>&1)
 equal "an unknown name is refused" 2 $?
 matches "with the nearest" 'hint: flowsup play greet +# did you mean this' "$said"
