@@ -338,6 +338,25 @@ struct unknown {
 	size_t len;
 };
 
+/* Whether it stands anywhere before `--`; also is another way to write it, or NULL. */
+static bool
+has_option(char **argv, const char *option, const char *also)
+{
+	for (argv++; *argv != NULL && strcmp(*argv, "--") != 0; argv++)
+		if (strcmp(*argv, option) == 0 || (also != NULL && strcmp(*argv, also) == 0))
+			return true;
+	return false;
+}
+
+/* Once is enough of one without a value. */
+static bool
+is_had(const struct parser *p, const char *name, const char *option)
+{
+	const struct cli_option *o = find_long(p->c->command->options, name, strlen(name));
+
+	return (o == NULL || o->kind == CLI_FLAG) && has_option(p->argv, option, NULL);
+}
+
 static int
 unknown_option(const struct parser *p, const struct unknown *u, struct err *e)
 {
@@ -349,7 +368,7 @@ unknown_option(const struct parser *p, const struct unknown *u, struct err *e)
 	near = u->text == NULL ? NULL : text_nearest(u->text, names, list_names(cmd, names));
 	if (near != NULL) {
 		buf_printf(&option, "--%s", near);
-		cli_hint_instead(p->argv, u->at, u->len, buf_text(&option), e);
+		cli_hint_instead(p->argv, u->at, u->len, is_had(p, near, buf_text(&option)) ? NULL : buf_text(&option), e);
 		buf_clear(&option);
 	}
 	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup %s --help", cmd->name);
@@ -710,16 +729,6 @@ find_by_habit(struct parser *p)
 	return p->c->command != NULL;
 }
 
-/* Whether it stands anywhere before `--`; also is another way to write it, or NULL. */
-static bool
-has_option(char **argv, const char *option, const char *also)
-{
-	for (argv++; *argv != NULL && strcmp(*argv, "--") != 0; argv++)
-		if (strcmp(*argv, option) == 0 || (also != NULL && strcmp(*argv, also) == 0))
-			return true;
-	return false;
-}
-
 /* Why there is no command: an option stands in its place that is none of all commands. */
 static int
 no_command(char **argv, struct err *e)
@@ -822,8 +831,11 @@ parse(struct cli *c, const struct command *const *commands, char **argv, struct 
 	c->values = calloc(count_options(c->command->options) + 1, sizeof(*c->values));
 	if (c->operands == NULL || c->values == NULL)
 		return err_nomem(e);
-	if (parse_arguments(&p, e) != 0)
+	if (parse_arguments(&p, e) != 0) {
+		if (c->noperands > 0 && c->command->misread != NULL)
+			c->command->misread(c, e);
 		return -1;
+	}
 	c->help = c->help && !p.family;
 	return c->help ? 0 : check_operands(c, e);
 }

@@ -90,6 +90,8 @@ struct command {
 	int (*run)(struct cli *c, struct err *e);
 	/* --help with operands, where these say what the help is about; or NULL. */
 	int (*help)(struct cli *c, struct err *e);
+	/* Gives the error of an option that cannot be read a better hint, by the operands before it; or NULL. */
+	void (*misread)(const struct cli *c, struct err *e);
 };
 #define CLI_ANY SIZE_MAX
 
@@ -174,7 +176,7 @@ void cli_advice(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_hint_text(struct buf *to, const char *hint);
 /*
  * The hint is the whole command line as it was given, with `instead` in place of the `len` bytes at `at`,
- * which lie in one of its words. Returns -1.
+ * which lie in one of its words; NULL: without that word. Returns -1.
  */
 int cli_hint_instead(char *const *argv, const char *at, size_t len, const char *instead, struct err *e);
 /* The same with a command, which may have options, in place of the word `name`. */

@@ -39,6 +39,8 @@ cli_hint_instead(char *const *argv, const char *at, size_t len, const char *inst
 			continue;
 		}
 		found = true;
+		if (instead == NULL)
+			continue;
 		buf_add(&word, *argv, (size_t)(at - *argv));
 		buf_puts(&word, instead);
 		buf_puts(&word, at + len);

@@ -759,6 +759,25 @@ to_version_3(struct source *s, struct err *e)
 	return s->state != NULL ? 0 : -1;
 }
 
+/* What stands in the directory stays as it is: the first name of that kind that is free. */
+static void
+hint_at_another(const struct cli *c, struct err *e)
+{
+	enum { TRIES = 100 };
+	const char *directory = c->operands[1];
+	struct buf other = {0};
+	struct stat st;
+	int n = 2;
+
+	do {
+		buf_reset(&other);
+		buf_printf(&other, "%s-%d", directory, n);
+	} while (!other.failed && n++ < TRIES && lstat(buf_text(&other), &st) == 0);
+	if (!other.failed)
+		cli_hint_instead(c->argv, directory, strlen(directory), buf_text(&other), e);
+	buf_clear(&other);
+}
+
 static int
 run_export(struct cli *c, struct err *e)
 {
@@ -766,13 +785,18 @@ run_export(struct cli *c, struct err *e)
 	struct source s;
 	int result;
 
-	if (!c->json && c->noperands < 2)
-		return err_set(e, ERR_USAGE, "export needs a directory to write to, or --json");
+	if (!c->json && c->noperands < 2) {
+		err_set(e, ERR_USAGE, "checkpoint export: a directory to write to is missing, or --json");
+		return cli_hint_with(c->argv, "./copy", e);
+	}
 	if (source_take(c, &s, e) != 0)
 		return -1;
 	result = to_version_3(&s, e);
-	if (result == 0 && c->noperands == 2)
+	if (result == 0 && c->noperands == 2) {
 		result = write_into(c->operands[1], version, s.state, e);
+		if (result != 0 && e->sys == EEXIST)
+			hint_at_another(c, e);
+	}
 	if (result == 0)
 		result = c->json ? print_base_form(c, &s) : exit_of(&s.report);
 	if (result >= 0 && !c->json) {

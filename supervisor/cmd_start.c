@@ -451,6 +451,23 @@ start_nothing(int rc, struct err *e)
 	return rc;
 }
 
+/* No run was made, and that is no error. */
+static struct json *
+nothing(const char *what)
+{
+	return json_set(json_set(json_object(), "run", json_null()), "nothing", json_cstr(what));
+}
+
+static int
+another_goes_on(struct cli *c, const struct home *h, struct store *s, const char *holder, struct err *e)
+{
+	int r = unique_refused(c, h, s, holder, e);
+
+	if (r == 0 && c->json)
+		out_json(c->out, json_set(nothing("unique"), "holder", json_cstr(holder)));
+	return r;
+}
+
 static int
 start_in(struct cli *c, const struct home *h, const struct flow *f, struct made *m, int events_fd,
     struct err *e)
@@ -472,7 +489,7 @@ start_in(struct cli *c, const struct home *h, const struct flow *f, struct made 
 		r = go_on(c, h, s, m, events_fd, e);
 	} else if (r != 0 && e->code == ERR_RUNNING && m->blocker[0] != '\0') {
 		fd_close(&m->lock_fd); /* there is no run to stay with */
-		r = unique_refused(c, h, s, m->blocker, e);
+		r = another_goes_on(c, h, s, m->blocker, e);
 	}
 	store_close(s);
 	return r;
@@ -598,13 +615,9 @@ start_launch(struct cli *c, const struct flow *f, const struct start_source *fro
 static int
 nothing_to_do(struct cli *c)
 {
-	struct json *o = json_set(json_object(), "run", json_null());
-
 	cli_note("--each: standard input holds no items: there is nothing to start");
 	if (c->json)
-		out_json(c->out, json_set(o, "nothing", json_cstr("no_items")));
-	else
-		json_unref(o);
+		out_json(c->out, nothing("no_items"));
 	return 0;
 }
 
@@ -637,4 +650,5 @@ const struct command cmd_start = {
     .operands = "file...",
     .json = true,
     .run = run,
+    .misread = start_misread,
 };

@@ -13,6 +13,9 @@
  * --each has no items.
  */
 int start_flow(struct cli *c, struct flow **out, struct err *e);
+
+/* For struct command: the option belongs to a command that lacks its `--`, where the first operand is one. */
+void start_misread(const struct cli *c, struct err *e);
 /* The document that a command line of `start` names (or "-"), NULL: none. */
 const char *start_path(const struct cli *c);
 /* The options of start; the first START_OWN_OPTIONS of them are for what only start can do. */

@@ -334,11 +334,18 @@ hint_at_command(const struct cli *c, struct err *e)
 	const char *path = c->operands[0];
 	char word[SHELL_WORD_TEXT];
 
-	if (access(path, F_OK) != 0 && is_command(path))
+	if (access(path, F_OK) != 0 && (is_command(path) || (text_is_shell_line(path) && strchr(path, '.') == NULL)))
 		cli_hint_behind_dashes(c, path, e);
 	else if (is_program_file(path))
 		err_hint(e, "flowsup start -- %s%s   # a program, not a document",
 		    strchr(path, '/') == NULL ? "./" : "", shell_word(word, path));
+}
+
+void
+start_misread(const struct cli *c, struct err *e)
+{
+	if (!c->has_tail && !cli_flag(c, "each") && !cli_flag(c, "chain") && !cli_flag(c, "planner"))
+		hint_at_command(c, e);
 }
 
 static int

@@ -125,10 +125,6 @@ no_file(const char *path, struct err *e)
 	snprintf(found, sizeof(found), "%.*s%s", dir, path, nearest);
 	if (nearest[0] != '\0')
 		return err_hint(e, "flowsup check %s   # did you mean this?", shell_word(word, found));
-	if (text_is_shell_line(path) && strchr(path, '.') == NULL)
-		return err_hint(e, "flowsup start -- sh -c %s   # if that is a command", shell_word(word, path));
-	if (strchr(path, '.') == NULL)
-		return err_hint(e, "flowsup start -- %s   # if that is a command", shell_word(word, path));
 	if (dir == 0)
 		return err_hint(e, "ls");
 	return access(found, F_OK) == 0 ? err_hint(e, "ls %s", shell_word(word, found)) : -1;

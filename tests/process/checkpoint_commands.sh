@@ -61,6 +61,11 @@ chmod 777 "$dir"
 exits "a resume says so too" 78 "$FLOWSUP" resume --dry-run "$run"
 chmod 700 "$dir"
 exits "export does not replace" 73 "$FLOWSUP" checkpoint export "$run" "$T/copy"
+mkdir "$T/copy-2"
+matches "and says what can be had" "hint: flowsup checkpoint export $run $T/copy-3\$" \
+	"$("$FLOWSUP" checkpoint export "$run" "$T/copy" 2>&1)"
+exits "export to nowhere" 2 "$FLOWSUP" checkpoint export "$run"
+matches "has a hint" "hint: flowsup checkpoint export $run ./copy\$" "$("$FLOWSUP" checkpoint export "$run" 2>&1)"
 "$FLOWSUP" checkpoint export --json "$run" >"$T/a"
 "$FLOWSUP" checkpoint export --json "$T/copy" >"$T/b"
 equal "copy and run hold the same state" "$(sed 's/"generation":"[0-9a-f]*",//' "$T/a")" \

@@ -57,6 +57,10 @@ equal "which a program is told" '{"run":null,"nothing":"no_items"}' "$(printf '\
 # ---- Wrong usage ----
 fails "nothing to start" 2 "missing" "$FLOWSUP" start
 fails "a command without --" 2 "flowsup start -- true" "$FLOWSUP" start true
+fails "one with an option of its own" 2 "hint: flowsup start -- ls -l$" "$FLOWSUP" start ls -l
+fails "with several" 2 "hint: flowsup start --wait -- ls -la --color=always$" "$FLOWSUP" start --wait ls -la --color=always
+fails "with one that is ours by chance" 2 "hint: flowsup start -- grep -j foo" "$FLOWSUP" start grep -j foo
+fails "with one that is ours" 2 "hint: flowsup start --help" "$FLOWSUP" start demo.yaml --label
 fails "a line for a shell" 2 "hint: flowsup start -- sh -c 'echo hi'" "$FLOWSUP" start 'echo hi'
 fails "one with options" 2 "hint: flowsup start --wait -- sh -c 'echo a.b | wc'" "$FLOWSUP" start --wait 'echo a.b | wc'
 fails "several" 2 "hint: flowsup start --chain 'echo a' 'echo b'" "$FLOWSUP" start 'echo a' 'echo b'

@@ -70,6 +70,8 @@ wait_until is "$first" running
 out=$(start key --unique nightly 2>"$T/said")
 equal "skip: nothing is started" "0 " "$? $out"
 matches "and who goes on is said" "run $first goes on with the key 'nightly'" "$(cat "$T/said")"
+equal "queue: which a program is told" "{\"run\":null,\"nothing\":\"unique\",\"holder\":\"$first\"}" \
+	"$(start key --unique nightly --json 2>/dev/null)"
 out=$(start key --unique nightly --if-running fail 2>/dev/null)
 equal "fail: refused" "4 " "$? $out"
 equal "nothing of them is left" 0 "$(find "$FLOWSUP_HOME/runs" -name '.new-*' | count)"

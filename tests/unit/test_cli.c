@@ -225,6 +225,8 @@ test_cli__wrong_usage_is_told_with_what_is_nearest(void **state)
 	    {{{"run", "x", "-z"}}, "unknown option -z", "flowsup run --help"},
 	    {{{"run", "x", "-fz"}}, "unknown option -z", "flowsup run --help"},
 	    {{{"run", "x", "-force"}}, "unknown option -o", "flowsup run x --force"},
+	    {{{"run", "--force", "--forc", "x"}}, "unknown option --forc", "flowsup run --force x"},
+	    {{{"run", "--jobs=3", "--job", "4", "x"}}, "unknown option --job", "flowsup run --jobs=3 --jobs 4 x"},
 	    {{{"look", "--json"}}, "unknown option --json", ""},
 	    {{{"look", "--this-run"}}, "unknown option --this-run", ""},
 	    {{{"run", "x", "--jobs"}}, "--jobs needs a value (N)", ""},
