@@ -45,26 +45,25 @@ tell_one(struct cli *c, const char *run_id, const char *why)
 }
 
 static int
-remove_all(struct cli *c, struct target *t, const struct gc_plan *p, struct tally *sum, struct err *e)
+remove_all(struct cli *c, struct target *t, const struct gc_plan *p, struct leftovers *left, struct tally *sum,
+    struct err *e)
 {
-	struct leftovers *left = leftovers_new(&t->home);
-	int rc = left != NULL ? 0 : err_nomem(e);
 	const char *why;
 	size_t i;
+	int rc = 0;
 
-	for (i = 0; rc >= 0 && i < p->count; i++) {
-		why = NULL;
-		rc = cli_flag(c, "dry-run")
-		    ? 0
-		    : gc_remove(&t->home, t->store, p->remove[i], left, &why, e);
+	for (i = 0; i < p->count; i++) {
+		why = p->items[i].held;
+		rc = why != NULL ? 1 : 0;
+		if (rc == 0 && !cli_flag(c, "dry-run"))
+			rc = gc_remove(&t->home, t->store, p->items[i].run_id, left, &why, e);
 		if (rc < 0)
-			break;
+			return -1;
 		sum->removed += rc == 0;
 		sum->held += rc == 1;
-		tell_one(c, p->remove[i], why);
+		tell_one(c, p->items[i].run_id, why);
 	}
-	leftovers_free(left);
-	return rc < 0 ? -1 : 0;
+	return 0;
 }
 
 /* Of the command line, else of the configuration. */
@@ -86,25 +85,46 @@ find_rules(const struct cli *c, struct gc_rules *rules, struct err *e)
 	return 0;
 }
 
+static void
+tell_sum(const struct cli *c, const struct gc_plan *p, const struct tally *sum, unsigned leftovers)
+{
+	bool dry = cli_flag(c, "dry-run");
+
+	cli_note("%zu run%s %sremoved, %zu kept (%zu because later runs need them)%s", sum->removed,
+	    sum->removed == 1 ? "" : "s", dry ? "would be " : "", p->kept + sum->held, p->needed,
+	    leftovers == 0 ? "" : dry ? "; leftovers would be taken away too" : "; leftovers were taken away too");
+}
+
+static int
+collect_with(struct cli *c, struct target *t, const struct gc_rules *rules, struct leftovers *left, struct err *e)
+{
+	double now = (double)clock_wall_ns() / (double)NS_PER_S;
+	struct tally sum = {0, 0};
+	struct gc_plan plan;
+	unsigned found = 0;
+	int rc;
+
+	if (gc_leftovers(&t->home, t->store, cli_flag(c, "dry-run"), &found, e) != 0 ||
+	    gc_plan(&t->home, t->store, rules, now, left, &plan, e) != 0)
+		return -1;
+	rc = remove_all(c, t, &plan, left, &sum, e);
+	tell_sum(c, &plan, &sum, found);
+	gc_plan_clear(&plan);
+	return rc;
+}
+
 static int
 collect(struct cli *c, struct target *t, struct err *e)
 {
+	struct leftovers *left;
 	struct gc_rules rules;
-	struct tally sum = {0, 0};
-	struct gc_plan plan;
-	unsigned left = 0;
 	int rc;
 
 	if (find_rules(c, &rules, e) != 0)
 		return -1;
-	if (gc_leftovers(&t->home, t->store, cli_flag(c, "dry-run"), &left, e) != 0 ||
-	    gc_plan(t->store, &rules, (double)clock_wall_ns() / (double)NS_PER_S, &plan, e) != 0)
-		return -1;
-	rc = remove_all(c, t, &plan, &sum, e);
-	cli_note("%zu run%s %sremoved, %zu kept (%zu because later runs need them)%s", sum.removed,
-	    sum.removed == 1 ? "" : "s", cli_flag(c, "dry-run") ? "would be " : "",
-	    plan.kept + sum.held, plan.needed, left > 0 ? "; leftovers were taken away too" : "");
-	gc_plan_clear(&plan);
+	left = leftovers_new(&t->home);
+	rc = left != NULL ? collect_with(c, t, &rules, left, e) : err_nomem(e);
+	leftovers_free(left);
 	return rc;
 }
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,71 @@
 #include "flowsup/fs.h"
 #include "view.h"
 
-enum { GONE_NAME = sizeof(GC_GONE) + RUN_ID_TEXT };
+enum { GONE_NAME = sizeof(GC_GONE) + RUN_ID_TEXT, LOOK_MS = 20 };
+
+/* ---- What holds one ---- */
+
+static const char locked[] = "it is locked";
+
+/* 1: something of it runs (*why says what). Of a copy nothing runs here: that is its original's. */
+static int
+check_nothing_runs(const struct home *h, const struct session *s, int run_fd, struct leftovers *left,
+    const char **why, struct err *e)
+{
+	struct attempts a = {0};
+	int rc = attempts_read(run_fd, &a, e) == 0 ? 0 : e->code == ERR_NOTFOUND ? 0 : -1;
+	int n = 0;
+
+	if (rc == 0 && session_is_copy(s, h)) {
+		/* its marks and numbers are those of the original */
+	} else if (rc == 0 && view_survivors(&a) > 0) {
+		*why = "operations of it still run";
+		rc = 1;
+	} else if (rc == 0 && (n = leftovers_count(left, s->run_id, run_fd, &a, e)) > 0) {
+		*why = "processes that its operations left still run";
+		rc = 1;
+	}
+	if (n < 0)
+		rc = -1;
+	attempts_clear(&a);
+	return rc;
+}
+
+/* As run_lock_take() with RUN_LOCK_OVER_MS waits for whoever is about to leave, without taking it. */
+static int
+is_held(int run_fd, bool *held, struct err *e)
+{
+	int64_t until = clock_monotonic_ns() + RUN_LOCK_OVER_MS * NS_PER_MS;
+	int rc;
+
+	while ((rc = run_lock_held(run_fd, held, e)) == 0 && *held && clock_monotonic_ns() < until)
+		(void)poll(NULL, 0, LOOK_MS);
+	return rc;
+}
+
+/* As its removal will find it, as long as nothing changes. */
+static int
+look_at_one(const struct home *h, const struct session *s, struct leftovers *left, const char **why, struct err *e)
+{
+	int run_fd = rundir_open(h, s->run_id, e), rc;
+	bool held = false;
+
+	if (run_fd < 0) {
+		rc = e->code == ERR_NOTFOUND ? 0 : -1;
+	} else if (is_held(run_fd, &held, e) != 0 && e->code != ERR_NOTFOUND) {
+		rc = -1;
+	} else if (held) {
+		*why = locked;
+		rc = 1;
+	} else {
+		err_clear(e);
+		rc = check_nothing_runs(h, s, run_fd, left, why, e);
+	}
+	if (rc >= 0)
+		err_clear(e);
+	fd_close(&run_fd);
+	return rc;
+}
 
 /* ---- Which ---- */
 
@@ -23,10 +88,12 @@ enum { GONE_NAME = sizeof(GC_GONE) + RUN_ID_TEXT };
 struct planning {
 	const struct gc_rules *rules;
 	double now;
+	const struct home *home;
+	struct leftovers *left;
 	struct gc_plan *plan;
 	struct json *needed; /* object, id -> true */
 	int64_t seen;
-	bool failed;
+	struct err err;
 };
 
 static bool
@@ -53,57 +120,84 @@ need(struct planning *p, const char *id)
 	if (id == NULL || id[0] == '\0')
 		return;
 	p->needed = json_set(p->needed, id, json_bool(true));
-	p->failed = p->failed || p->needed == NULL;
+	if (p->needed == NULL)
+		err_nomem(&p->err);
 }
 
 static int
-add(struct planning *p, const struct session *s)
+add(struct planning *p, const struct session *s, const char *held)
 {
 	struct gc_plan *plan = p->plan;
 	size_t cap = plan->cap > 0 ? plan->cap * 2 : 64;
-	char (*more)[RUN_ID_TEXT];
+	struct gc_item *more;
 
 	if (plan->count == plan->cap) {
-		more = reallocarray(plan->remove, cap, sizeof(*more));
-		if (more == NULL) {
-			p->failed = true;
-			return 1;
-		}
-		plan->remove = more;
+		more = reallocarray(plan->items, cap, sizeof(*more));
+		if (more == NULL)
+			return err_nomem(&p->err);
+		plan->items = more;
 		plan->cap = cap;
 	}
-	memcpy(plan->remove[plan->count++], s->run_id, RUN_ID_TEXT);
+	memcpy(plan->items[plan->count].run_id, s->run_id, RUN_ID_TEXT);
+	plan->items[plan->count++].held = held;
 	return 0;
+}
+
+static bool
+is_needed(const struct planning *p, const struct session *s)
+{
+	return json_get(p->needed, s->session_id) != NULL || json_get(p->needed, s->run_id) != NULL;
+}
+
+/* 1: it goes, 0: it stays, -1 with p->err. */
+static int
+judge(struct planning *p, const struct session *s)
+{
+	const char *why = NULL;
+	int held;
+
+	if (!is_over(s) || !is_old(p, s)) {
+		p->plan->kept++;
+		return 0;
+	}
+	if (is_needed(p, s)) {
+		p->plan->kept++;
+		p->plan->needed++;
+		return 0;
+	}
+	held = look_at_one(p->home, s, p->left, &why, &p->err);
+	if (held < 0 || add(p, s, why) != 0)
+		return -1;
+	return held == 0;
 }
 
 /* Newest first, so that whatever refers to a run has been seen before it. */
 static int
-judge(void *arg, const struct session *s)
+on_run(void *arg, const struct session *s)
 {
 	struct planning *p = arg;
-	bool needed = json_get(p->needed, s->session_id) != NULL || json_get(p->needed, s->run_id) != NULL;
 
 	p->seen++;
-	if (is_over(s) && is_old(p, s)) {
-		if (!needed)
-			return add(p, s);
-		p->plan->needed++;
+	if (judge(p, s) == 0) {
+		need(p, s->resumed_from);
+		need(p, json_cstr_of(json_get(s->metadata, "forked_from")));
 	}
-	p->plan->kept++;
-	need(p, s->resumed_from);
-	need(p, json_cstr_of(json_get(s->metadata, "forked_from")));
-	return p->failed;
+	return p->err.code != ERR_NONE;
 }
 
 int
-gc_plan(struct store *s, const struct gc_rules *rules, double now, struct gc_plan *out, struct err *e)
+gc_plan(const struct home *h, struct store *s, const struct gc_rules *rules, double now,
+    struct leftovers *left, struct gc_plan *out, struct err *e)
 {
 	struct gc_plan plan = {0};
-	struct planning p = {.rules = rules, .now = now, .plan = &plan, .needed = json_object()};
-	int rc = p.needed == NULL ? err_nomem(e) : session_list(s, NULL, judge, &p, e);
+	struct planning p = {.rules = rules, .now = now, .home = h, .left = left, .plan = &plan,
+	    .needed = json_object()};
+	int rc = p.needed == NULL ? err_nomem(e) : session_list(s, NULL, on_run, &p, e);
 
-	if (rc == 0 && p.failed)
-		rc = err_nomem(e);
+	if (rc == 0 && p.err.code != ERR_NONE) {
+		*e = p.err;
+		rc = -1;
+	}
 	json_unref(p.needed);
 	if (rc == 0)
 		*out = plan;
@@ -115,7 +209,7 @@ gc_plan(struct store *s, const struct gc_rules *rules, double now, struct gc_pla
 void
 gc_plan_clear(struct gc_plan *p)
 {
-	free(p->remove);
+	free(p->items);
 	*p = (struct gc_plan){0};
 }
 
@@ -139,27 +233,6 @@ gc_alone(const struct home *h, int *lock_fd, struct err *e)
 	return -1;
 }
 
-/* With the lock: nothing of it runs, and nobody takes it up. */
-static int
-check_nothing_runs(int run_fd, const char *run_id, struct leftovers *left, const char **why, struct err *e)
-{
-	struct attempts a = {0};
-	int rc = attempts_read(run_fd, &a, e) == 0 ? 0 : e->code == ERR_NOTFOUND ? 0 : -1;
-	int n = 0;
-
-	if (rc == 0 && view_survivors(&a) > 0) {
-		*why = "operations of it still run";
-		rc = 1;
-	} else if (rc == 0 && (n = leftovers_count(left, run_id, run_fd, &a, e)) > 0) {
-		*why = "processes that its operations left still run";
-		rc = 1;
-	}
-	if (n < 0)
-		rc = -1;
-	attempts_clear(&a);
-	return rc;
-}
-
 /* What the supervisor keeps for its resume goes with it. */
 static void
 drop_values(const struct home *h, const struct session *s)
@@ -169,35 +242,32 @@ drop_values(const struct home *h, const struct session *s)
 }
 
 static int
-take_away(const struct home *h, struct store *s, const char *run_id, struct err *e)
+take_away(const struct home *h, struct store *s, const struct session *row, struct err *e)
 {
+	const char *run_id = row->run_id;
 	char gone[GONE_NAME];
-	struct session row = {0};
-	struct err ignored = {0};
 	bool moved;
 
 	snprintf(gone, sizeof(gone), GC_GONE "%s", run_id);
 	moved = renameat(h->runs_fd, run_id, h->runs_fd, gone) == 0;
 	if (!moved && errno != ENOENT)
 		return err_sys(e, ERR_IO, errno, "run %s: rename its directory", run_id);
-	(void)session_read(s, run_id, &row, &ignored);
 	if (session_remove(s, run_id, e) != 0) {
 		/* What keeps its row keeps its files; where that fails, the next gc ends what was begun. */
 		if (moved)
 			(void)renameat(h->runs_fd, gone, h->runs_fd, run_id);
-		session_clear(&row);
 		return -1;
 	}
-	drop_values(h, &row);
-	session_clear(&row);
+	drop_values(h, row);
 	return fs_remove_tree(h->runs_fd, gone, e) == 0 ? 0 : err_wrap(e, "run %s", run_id);
 }
 
-int
-gc_remove(const struct home *h, struct store *s, const char *run_id, struct leftovers *left,
+/* With the lock nobody takes it up. */
+static int
+remove_locked(const struct home *h, struct store *s, const struct session *row, struct leftovers *left,
     const char **why, struct err *e)
 {
-	int run_fd = rundir_open(h, run_id, e), lock = -1, rc = 0;
+	int run_fd = rundir_open(h, row->run_id, e), lock = -1, rc = 0;
 
 	if (run_fd < 0 && e->code != ERR_NOTFOUND)
 		return -1;
@@ -205,18 +275,35 @@ gc_remove(const struct home *h, struct store *s, const char *run_id, struct left
 		err_clear(e);
 		lock = run_lock_take(run_fd, RUN_LOCK_OVER_MS, e);
 		if (lock < 0 && e->code == ERR_BUSY) {
-			*why = "it is locked";
+			*why = locked;
 			rc = 1;
 		} else if (lock < 0 && e->code != ERR_NOTFOUND) {
 			rc = -1;
 		} else {
-			rc = check_nothing_runs(run_fd, run_id, left, why, e);
+			rc = check_nothing_runs(h, row, run_fd, left, why, e);
 		}
 	}
 	if (rc == 0)
-		rc = take_away(h, s, run_id, e);
+		rc = take_away(h, s, row, e);
 	fd_close(&lock);
 	fd_close(&run_fd);
+	return rc;
+}
+
+int
+gc_remove(const struct home *h, struct store *s, const char *run_id, struct leftovers *left,
+    const char **why, struct err *e)
+{
+	struct session row = {0};
+	int rc;
+
+	/* Without a row there is nothing but its files. */
+	if (session_read(s, run_id, &row, e) != 0 && e->code != ERR_NOTFOUND)
+		return -1;
+	err_clear(e);
+	strlcpy(row.run_id, run_id, sizeof(row.run_id));
+	rc = remove_locked(h, s, &row, left, why, e);
+	session_clear(&row);
 	return rc;
 }
 

@@ -15,8 +15,12 @@ struct gc_rules {
 	int64_t keep_runs;    /* so many newest are kept; < 0: no such rule */
 };
 
+struct gc_item {
+	char run_id[RUN_ID_TEXT];
+	const char *held; /* why it is kept all the same, or NULL: it is removed */
+};
 struct gc_plan {
-	char (*remove)[RUN_ID_TEXT]; /* newest first: successors before what they need */
+	struct gc_item *items; /* old enough; newest first: successors before what they need */
 	size_t count, cap;
 	size_t kept, needed; /* needed: old enough, but later runs need them */
 };
@@ -24,11 +28,12 @@ struct gc_plan {
  * caller closes it. */
 int gc_alone(const struct home *h, int *lock_fd, struct err *e);
 /*
- * Reads the rows; removes nothing. Never among them: what is not at its end, waits for its automatic
- * resume, or has a successor or a fork that stays.
+ * Reads the rows, and looks at what is old enough; removes nothing. Never among them: what is not at its
+ * end, waits for its automatic resume, or has a successor or a fork that stays. What something of runs or
+ * holds is held, and stays with what it needs.
  */
-int gc_plan(struct store *s, const struct gc_rules *rules, double now, struct gc_plan *out,
-    struct err *e);
+int gc_plan(const struct home *h, struct store *s, const struct gc_rules *rules, double now,
+    struct leftovers *left, struct gc_plan *out, struct err *e);
 void gc_plan_clear(struct gc_plan *p);
 /*
  * Removes one: under its lock the directory is renamed, the row deleted, the tree removed. 0; 1 when it

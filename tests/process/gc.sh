@@ -52,6 +52,9 @@ kill -KILL "$(worker_pid "$held")"
 crashed() { "$FLOWSUP" list --json | grep "^{\"id\":\"$held\"" | grep -q '"status":"crashed"'; }
 wait_until crashed
 older "$held" 90
+out=$("$FLOWSUP" gc --keep-days 30 --dry-run 2>"$T/said")
+equal "a dry run does not name one of which operations run" "" "$out"
+matches "it says that it stays" "run $held is kept: operations of it still run" "$(cat "$T/said")"
 "$FLOWSUP" gc --keep-days 30 >/dev/null 2>"$T/said"
 matches "one of which operations run stays" "run $held is kept: operations of it still run" "$(cat "$T/said")"
 check "whole" there "$held"
