@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "client.h"
+#include "elsewhere.h"
 #include "flowsup/checkpoint.h"
 #include "flowsup/endops.h"
 #include "flowsup/flow.h"
@@ -303,9 +304,10 @@ store_count(const struct killing *k)
 
 /* What runs of it is another home's: here it loses its place in queues, and its key. */
 static int
-kill_copy(struct killing *k, struct err *e)
+kill_copy(struct killing *k, const char *owner, struct err *e)
 {
 	const char *run_id = k->t->session.run_id;
+	struct buf where = {0};
 
 	if (session_give_up(k->t->store, run_id, "it was killed", NULL, e) != 0 || store_end(k, e) != 0 ||
 	    control_end_job(k->t->store, run_id, e) != 0)
@@ -315,16 +317,19 @@ kill_copy(struct killing *k, struct err *e)
 	k->ended.left = json_array();
 	if (k->ended.left == NULL)
 		return err_nomem(e);
-	cli_note("run %s is here a copy of that of another state directory, where it goes on: no process was "
-		 "ended", run_id);
+	elsewhere_tell(&k->t->session, owner, &where);
+	cli_note("run %s is %s: no process was ended", run_id, buf_text(&where));
+	buf_clear(&where);
 	return target_reload(k->t, e) == 0 ? tell(k, e) : -1;
 }
 
 static int
 kill_run(struct killing *k, struct err *e)
 {
-	if (session_is_copy(&k->t->session, &k->t->home))
-		return kill_copy(k, e);
+	const char *owner;
+
+	if (session_home(&k->t->session, &k->t->home, &owner) == SESSION_HOME_OTHER)
+		return kill_copy(k, owner, e);
 	if (check_place(k, e) != 0)
 		return -1;
 	/* Rows that cannot be written keep nothing alive. */

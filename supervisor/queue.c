@@ -9,6 +9,7 @@
 #include "daemon.h"
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
+#include "paste.h"
 #include "seek.h"
 
 enum {
@@ -136,21 +137,45 @@ leave_queued(struct daemon *d, const struct session *s, const char *reason, cons
 	return JOB_DONE;
 }
 
+/* What has the key and is a copy has it until somebody takes it away. */
+static bool
+tell_copy(struct daemon *d, const char *blocker, struct buf *to)
+{
+	struct err ignored = {0};
+	struct session s;
+	const char *owner;
+
+	if (session_read(d->store, blocker, &s, &ignored) != 0)
+		return false;
+	owner = session_owner(&s, &d->home);
+	if (owner != NULL) {
+		buf_printf(to, "waits for run %s, here a copy of that of '%s', to give up the key: ", blocker, owner);
+		paste_command(to, "kill", d->home.path, blocker, NULL);
+	}
+	session_clear(&s);
+	return owner != NULL;
+}
+
 static enum job_result
 leave_behind(struct daemon *d, const struct session *s, const struct queue_standing *at, struct err *e)
 {
-	char text[sizeof("waits for what run  left") + RUN_ID_TEXT];
+	struct buf text = {0};
+	enum job_result result;
 
-	if (at->being_ended) {
+	if (tell_copy(d, at->blocker, &text)) {
+		/* Nobody here ends it. */
+	} else if (at->being_ended) {
 		/* Q_STARTABLE knows this text. */
-		snprintf(text, sizeof(text), "waits for what run %s left", at->blocker);
+		buf_printf(&text, "waits for what run %s left", at->blocker);
 		/* Nobody else may ask what that is: its worker may have been a command's. */
 		if (!kept_is_watched(d, at->blocker) && !report_is_asked(d, at->blocker))
 			report_ask(d, at->blocker);
 	} else {
-		snprintf(text, sizeof(text), "waits for the end of run %s", at->blocker);
+		buf_printf(&text, "waits for the end of run %s", at->blocker);
 	}
-	return leave_queued(d, s, "run.queued.unique", text, e);
+	result = text.failed ? JOB_LATER : leave_queued(d, s, "run.queued.unique", buf_text(&text), e);
+	buf_clear(&text);
+	return result;
 }
 
 /* A run that never had a worker can have none. */

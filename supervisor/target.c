@@ -200,13 +200,10 @@ target_wake(struct target *t)
 int
 target_check_own(const struct home *h, const struct session *s, struct err *e)
 {
+	const char *path = session_owner(s, h);
 	struct buf show = {0};
-	const char *path;
-	bool ended = status_is_terminal(s->status) && s->status != STATUS_CRASHED &&
-	    s->status != STATUS_CANCELLED; /* perhaps here alone */
 
-	if (ended || s->resumed_as_run[0] != '\0' ||
-	    session_home(s, h, &path) != SESSION_HOME_OTHER)
+	if (path == NULL)
 		return 0;
 	err_set(e, ERR_REFUSED, "run %s is here a copy: it belongs to the state directory '%s'", s->run_id, path);
 	paste_command(&show, "show", path, s->run_id, NULL);

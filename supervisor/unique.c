@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "client.h"
+#include "elsewhere.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "leftover.h"
+#include "paste.h"
 #include "render.h"
 #include "target.h"
 
@@ -81,42 +83,101 @@ doubt_elsewhere(const struct cli *c, const struct home *h, const struct session 
 	buf_clear(&hint);
 }
 
+/* "run R goes on with the key 'K' (running, 5m)"; of a copy what is known of it where it belongs. */
+static void
+tell_holder(const struct home *h, const struct session *row, struct buf *to)
+{
+	double began = row->started_at > 0 ? row->started_at : row->created_at;
+	const char *owner = session_owner(row, h);
+	char text[DURATION_TEXT];
+
+	if (owner != NULL) {
+		buf_printf(to, "run %s has the key '%s', ", row->run_id, row->unique_key);
+		elsewhere_tell(row, owner, to);
+	} else {
+		buf_printf(to, "run %s goes on with the key '%s' (%s, %s)", row->run_id, row->unique_key,
+		    status_word(row->status), render_seconds(now_seconds() - began, text));
+	}
+}
+
+/* A copy keeps its key until somebody takes it away: what runs elsewhere may be what the key is for. */
+static void
+free_command(const struct cli *c, const struct home *h, const struct session *row, struct buf *to)
+{
+	if (session_owner(row, h) == NULL)
+		return;
+	paste_command(to, "kill", c->home, row->run_id, NULL);
+	buf_puts(to, "   # frees the key here, and ends nothing there");
+}
+
+/* Counts what was kept waiting, and says so when it was for long. */
+static int
+count_block(const struct home *h, struct store *s, const char *blocker, struct err *e)
+{
+	double first = 0;
+	int64_t count = 0;
+
+	if (session_blocks(s, blocker, &first, &count, e) != 0)
+		return -1;
+	report_long(h, blocker, first, count);
+	return 0;
+}
+
 static int
 tell(const struct cli *c, const struct home *h, struct store *s, const char *blocker, const char *what,
     struct err *e)
 {
-	double first = 0, began;
-	int64_t count = 0;
+	struct buf holder = {0}, hint = {0};
 	struct session row;
-	char text[DURATION_TEXT];
 
-	if (session_blocks(s, blocker, &first, &count, e) != 0 || session_read(s, blocker, &row, e) != 0)
+	if (session_read(s, blocker, &row, e) != 0)
 		return -1;
-	began = row.started_at > 0 ? row.started_at : row.created_at;
-	if (what != NULL)
-		cli_note("run %s goes on with the key '%s' (%s, %s): %s", blocker, row.unique_key,
-		    status_word(row.status), render_seconds(now_seconds() - began, text), what);
-	doubt_elsewhere(c, h, &row);
+	tell_holder(h, &row, &holder);
+	free_command(c, h, &row, &hint);
+	cli_note("%s: %s", buf_text(&holder), what);
+	if (hint.len > 0)
+		cli_hint("%s", buf_text(&hint));
+	else
+		doubt_elsewhere(c, h, &row);
+	buf_clear(&holder);
+	buf_clear(&hint);
 	session_clear(&row);
-	report_long(h, blocker, first, count);
-	return 0;
+	return count_block(h, s, blocker, e);
+}
+
+/* As an error it is said once, with that. */
+static int
+refuse(const struct cli *c, const struct home *h, struct store *s, const char *blocker, const char *what,
+    struct err *e)
+{
+	struct buf holder = {0}, hint = {0};
+	struct session row;
+
+	if (session_read(s, blocker, &row, e) != 0)
+		return -1;
+	tell_holder(h, &row, &holder);
+	free_command(c, h, &row, &hint);
+	if (hint.len == 0) {
+		doubt_elsewhere(c, h, &row);
+		paste_command(&hint, "wait", c->home, blocker, NULL);
+	}
+	session_clear(&row);
+	if (count_block(h, s, blocker, e) == 0) {
+		err_set(e, ERR_REFUSED, "%s: %s", what, buf_text(&holder));
+		err_hint(e, "%s", buf_text(&hint));
+	}
+	buf_clear(&holder);
+	buf_clear(&hint);
+	return -1;
 }
 
 int
 unique_refused(const struct cli *c, const struct home *h, struct store *s, const char *blocker,
     struct err *e)
 {
-	bool skips = unique_mode(c) == UNIQUE_SKIP;
-
 	err_clear(e);
-	/* As an error it is said once, with that. */
-	if (tell(c, h, s, blocker, skips ? "nothing was started" : NULL, e) != 0)
-		return -1;
-	if (skips)
-		return 0;
-	err_set(e, ERR_REFUSED, "nothing was started: run %s goes on with the key '%s'", blocker,
-	    cli_text(c, "unique", ""));
-	return err_hint(e, "flowsup wait %s", blocker);
+	return unique_mode(c) == UNIQUE_SKIP ? tell(c, h, s, blocker, "nothing was started", e)
+					     : refuse(c, h, s, blocker, "nothing was started", e);
 }
 
 /* ---- Replacing ---- */
@@ -268,11 +329,27 @@ replace(const struct home *h, struct store *s, const char *key, const char *run_
 	return 0;
 }
 
+static bool
+is_copy(const struct home *h, struct store *s, const char *run_id)
+{
+	struct err ignored = {0};
+	struct session row;
+	bool is = false;
+
+	if (session_read(s, run_id, &row, &ignored) == 0) {
+		is = session_owner(&row, h) != NULL;
+		session_clear(&row);
+	}
+	return is;
+}
+
 int
 unique_behind(const struct cli *c, const struct home *h, struct store *s, const char *run_id,
     const char *blocker, struct err *e)
 {
 	if (unique_mode(c) == UNIQUE_REPLACE) {
+		if (is_copy(h, s, blocker))
+			return refuse(c, h, s, blocker, "the new run waits for what it was to replace", e);
 		cli_note("run %s goes on with the key '%s': it is stopped, and run %s takes its place",
 		    blocker, cli_text(c, "unique", ""), run_id);
 		return replace(h, s, cli_text(c, "unique", ""), run_id, e);

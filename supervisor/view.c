@@ -259,10 +259,8 @@ facts_from_attempts(const struct view *v, const struct session *s, int run_fd, c
 static void
 facts_from_home(const struct view *v, const struct session *s, struct facts *f)
 {
-	bool unfinished = !status_is_terminal(s->status) ||
-	    (s->status == STATUS_CRASHED && s->resumed_as_run[0] == '\0');
-
-	if (!unfinished || session_home(s, v->home, &f->copy_of) != SESSION_HOME_OTHER)
+	f->copy_of = session_owner(s, v->home);
+	if (f->copy_of == NULL)
 		return;
 	f->elsewhere = f->stalled = f->no_worker = false;
 	f->survivors = 0;

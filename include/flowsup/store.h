@@ -149,6 +149,9 @@ int session_metadata(struct store *s, const char *run_id, const char *name, stru
 enum session_home { SESSION_HOME_THIS, SESSION_HOME_OTHER, SESSION_HOME_UNKNOWN };
 enum session_home session_home(const struct session *s, const struct home *h, const char **path);
 bool session_is_copy(const struct session *s, const struct home *h);
+/* The home (borrowed from s) that alone knows what becomes of a run of this copy: one that is not at its end,
+ * has crashed or was cancelled, perhaps here alone, and was not resumed. Else NULL. */
+const char *session_owner(const struct session *s, const struct home *h);
 
 /* Removes the row of a run that is at its end, and all that hangs on it; 0 also when there is none.
  * ERR_REFUSED when it is not at its end. */

@@ -15,6 +15,7 @@
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
 #include "migrate.h"
+#include "session_row.h"
 
 static const char *const texts[STATEMENTS] = {
 #define X(name, text) [name] = text,
@@ -734,6 +735,8 @@ store_open(const struct home *h, enum store_role role, bool create, int busy_ms,
 	rc = create ? make_way(h, STORE_BUSY_MS, &guard, e) : 0;
 	if (rc == 0)
 		rc = open_patiently(s, role, create, e);
+	if (rc == 0)
+		rc = session_home_function(s, e);
 	fd_close(&guard);
 	if (rc != 0) {
 		store_close(s);
@@ -750,6 +753,7 @@ store_close(struct store *s)
 		return;
 	assert(s->owner == getpid());
 	close_database(s);
+	free(s->made_here);
 	free(s->path);
 	free(s);
 }

@@ -43,11 +43,14 @@
 	"AND c.verb = 'stop' AND c.result LIKE 'applied%' AND c.applied_at IS NOT NULL "           \
 	"AND CASE WHEN json_valid(c.payload) THEN json_extract(c.payload, '$.mode') = 'now' END) " \
 	"AND NOT EXISTS(SELECT 1 FROM sessions a WHERE a.resumed_from = " t ".id)"
+/* A run of the home that this one is a copy of: it takes nobody's slot, and nothing is to be done for it. */
+#define IS_COPY(t) "is_copy(" t ".run_id, " t ".metadata)"
 /* Jobs that have a slot of queue q. */
 #define SLOTS_USED(q)                                                                              \
 	"((SELECT COUNT(*) FROM sessions u WHERE " IS_LIVE("u") " AND u.queue = " q " AND "        \
-	"(u.status <> 'queued' OR u.restarts_done > 0)) + "                                        \
-	"(SELECT COUNT(*) FROM sessions u WHERE " IS_RESTARTING("u") " AND u.queue = " q "))"
+	"(u.status <> 'queued' OR u.restarts_done > 0) AND NOT " IS_COPY("u") ") + "               \
+	"(SELECT COUNT(*) FROM sessions u WHERE " IS_RESTARTING("u") " AND u.queue = " q           \
+	" AND NOT " IS_COPY("u") "))"
 #define UNIQUE_BEING_ENDED "b.status = 'crashed' AND b.restarts_left = 0"
 /*
  * The oldest run of another job that goes on with this key, before a run with `restarts` made at `at`.
@@ -171,9 +174,11 @@
 			  "(SELECT invocation_id FROM sessions) AND id = ?1")                      \
 	X(Q_PLACE, "UPDATE sessions SET place = ?2 WHERE run_id = ?1")                             \
 	X(Q_HAS_WORK, "SELECT EXISTS(SELECT 1 FROM sessions s WHERE " IS_LIVE("s")                 \
-		      " AND s.reason_code <> 'run.queued.environment') "                           \
-		      "OR EXISTS(SELECT 1 FROM sessions s WHERE " IS_RESTARTING("s") ") "          \
-		      "OR EXISTS(SELECT 1 FROM notices WHERE claimed_at IS NULL)")                 \
+		      " AND s.reason_code <> 'run.queued.environment' AND NOT " IS_COPY("s") ") "   \
+		      "OR EXISTS(SELECT 1 FROM sessions s WHERE " IS_RESTARTING("s")               \
+		      " AND NOT " IS_COPY("s") ") OR EXISTS(SELECT 1 FROM notices n "              \
+		      "JOIN sessions s ON s.id = n.session_id WHERE n.claimed_at IS NULL "         \
+		      "AND NOT " IS_COPY("s") ")")                                                 \
 	X(Q_UNIQUE_LIVE, "SELECT run_id FROM sessions WHERE unique_key = ?1 AND origin <> ?2 "     \
 			 "AND status IN ('starting', 'running', 'paused') LIMIT 1")                \
 	X(Q_UNIQUE, UNIQUE_BLOCKER("b.run_id, " UNIQUE_BEING_ENDED, "?1", "?2", "?3", "?4"))                                              \
@@ -181,7 +186,8 @@
 		       "ON CONFLICT(name) DO UPDATE SET slots = ?2")                               \
 	X(Q_QUEUES, "SELECT n.name, COALESCE(q.slots, 0), " SLOTS_USED("n.name") ", "              \
 		    "(SELECT COUNT(*) FROM sessions w WHERE " IS_LIVE("w") " AND w.queue = n.name " \
-		    "AND w.status = 'queued' AND w.restarts_done = 0), q.name IS NOT NULL "        \
+		    "AND w.status = 'queued' AND w.restarts_done = 0 AND NOT " IS_COPY("w")        \
+		    "), q.name IS NOT NULL "                                                       \
 		    "FROM (SELECT name FROM queues UNION SELECT 'default' UNION "                  \
 		    "SELECT s.queue FROM sessions s WHERE " IS_LIVE("s") " AND s.queue <> '') n "  \
 		    "LEFT JOIN queues q ON q.name = n.name ORDER BY n.name")                       \
@@ -189,7 +195,8 @@
 	    "SELECT q.slots, " SLOTS_USED("?1") " + (SELECT COUNT(*) FROM sessions u WHERE "       \
 	    IS_LIVE("u") " AND u.queue = ?1 AND u.created_at < ?2 AND u.status = 'queued' "        \
 	    "AND u.restarts_done = 0 AND u.reason_code IN "                                        \
-	    "('run.queued.new', 'run.queued.slot', 'run.queued.descriptors')) "                    \
+	    "('run.queued.new', 'run.queued.slot', 'run.queued.descriptors') "                     \
+	    "AND NOT " IS_COPY("u") ") "                                                           \
 	    "FROM queues q WHERE q.name = ?1")                                                     \
 	X(Q_STARTABLE,                                                                             \
 	    "SELECT s.run_id, s.queue, s.reason_code, s.restarts_done FROM sessions s WHERE "      \
@@ -197,7 +204,7 @@
 	    "AND (s.unique_key IS NULL OR s.reason_code = 'run.queued.new' OR CASE ("              \
 	    UNIQUE_BLOCKER(UNIQUE_BEING_ENDED, "s.unique_key", "s.origin", "s.restarts_done",      \
 		"s.created_at") ") WHEN 0 THEN 0 WHEN 1 THEN s.reason NOT LIKE 'waits for what %' "\
-	    "ELSE 1 END) ORDER BY s.created_at")                                                            \
+	    "ELSE 1 END) AND NOT " IS_COPY("s") " ORDER BY s.created_at")                                                            \
 	X(Q_NOTICE_ADD, "INSERT INTO notices(session_id, event, at) SELECT id, ?2, ?3 "            \
 			"FROM sessions WHERE run_id = ?1 AND (notify = 'all' "                     \
 			"OR (notify = 'problems' AND ?4)) ON CONFLICT DO NOTHING")                 \
@@ -206,7 +213,7 @@
 		     "WHERE s.run_id = ?1 ORDER BY n.at, n.event")                                 \
 	X(Q_NOTICES_UNCLAIMED, "SELECT s.run_id, n.event, n.outcome, n.at, n.claimed_at, n.ended_at " \
 			       "FROM notices n JOIN sessions s ON s.id = n.session_id "            \
-			       "WHERE n.claimed_at IS NULL ORDER BY n.at")                         \
+			       "WHERE n.claimed_at IS NULL AND NOT " IS_COPY("s") " ORDER BY n.at")                   \
 	X(Q_NOTICE_CLAIM, "UPDATE notices SET claimed_at = ?3 WHERE event = ?2 AND claimed_at IS NULL " \
 			  "AND session_id = (SELECT id FROM sessions WHERE run_id = ?1)")          \
 	X(Q_NOTICES_LOST, "UPDATE notices SET ended_at = ?1, outcome = 'unknown: the supervisor " \
@@ -226,6 +233,7 @@ struct store {
 	sqlite3_stmt *prepared[STATEMENTS];
 	char *path;
 	struct fs_identity home; /* of the directory it lies in */
+	char *made_here;	 /* as the metadata of its own runs have it */
 	pid_t owner; /* a connection does not cross fork */
 	int busy_ms;
 	int steps_waiting; /* of the schema, for live runs to end */

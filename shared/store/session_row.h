@@ -16,6 +16,8 @@ int session_no_run(const char *run_id, struct err *e); /* -1 */
 
 /* What META_MADE_IN says of the home at that path. */
 struct json *session_home_json(const char *path, size_t length, struct fs_identity home);
+/* Makes is_copy(run_id, metadata) known to the statements of an open store: whether session_home() is OTHER. */
+int session_home_function(struct store *s, struct err *e);
 
 /* Inside a transaction. */
 

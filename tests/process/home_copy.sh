@@ -32,6 +32,8 @@ wait_until row_is "$z1" "$queued" running
 behind=$("$FLOWSUP" start --queue one -- sh -c "echo x >>'$T/behind'")
 keyed=$("$FLOWSUP" start --unique key -- sh -c "$long")
 wait_until row_is "$z1" "$keyed" running
+waits=$("$FLOWSUP" start -- sh -c "$long")
+wait_until row_is "$z1" "$waits" running
 done=$("$FLOWSUP" start --wait -- true 2>/dev/null)
 dead=$("$FLOWSUP" start -- sh -c "echo \$\$ >'$T/kept'; $long")
 wait_until [ -s "$T/kept" ]
@@ -53,8 +55,38 @@ refused "stop" stop "$id"
 refused "resume" resume "$id"
 refused "pause" ctl pause "$id"
 refused "waiting for it" wait "$id"
-out=$(of_copy start --unique key --if-running replace -- true 2>&1)
+
+# ---- What it holds ----
+matches "a copy has no slot" '^one +1 +0 +0$' "$(of_copy queue list | grep '^one ')"
+equal "and takes none from a run of the copy's own" 0 "$(of_copy start --queue one --wait -- true >/dev/null 2>&1; echo $?)"
+frees="hint: flowsup kill --home $z2 $keyed"
+out=$(of_copy start --unique key -- true 2>&1)
+equal "its key it has: nothing is started beside it" 0 $?
+matches "whose it is, and what became of it there, is said" \
+	"run $keyed has the key 'key', here a copy of that of the state directory '$z1', where it goes on \\(running\\): nothing was started" "$out"
+matches "with the command that frees the key" "$frees" "$out"
+out=$(of_copy start --unique key --if-running fail -- true 2>&1)
+equal "fail: refused" 4 $?
+matches "with that command, too" "$frees" "$out"
+out=$(of_copy start --unique key --if-running replace -- true 2>"$T/said")
 equal "replacing it is refused" 4 $?
+matches "with that command" "$frees" "$(cat "$T/said")"
+new=$out
+says() { [[ $(of_copy show --json "$new") == *"$1"* ]]; }
+check "the run that waits for it names it and the command" wait_until says \
+	"waits for run $keyed, here a copy of that of '$z1', to give up the key: flowsup kill --home $z2 $keyed"
+of_copy kill "$keyed" >/dev/null 2>&1
+check "which lets it start" wait_until row_is "$z2" "$new" completed
+equal "and leaves the original alone" running "$(row "$z1" "$keyed")"
+
+# ---- What is told of it ----
+same() { # what gc would do and what it does
+	local what=$1
+	shift
+	of_copy gc "$@" --dry-run 2>&1 | sed 's/would be //' | sort >"$T/would"
+	of_copy gc "$@" 2>&1 | sort >"$T/does"
+	equal "$what" "$(cat "$T/would")" "$(cat "$T/does")"
+}
 equal "one that has crashed is not resumed" 4 "$(of_copy resume "$dead" >/dev/null 2>&1; echo $?)"
 equal "nor ended" 4 "$(of_copy stop "$dead" >/dev/null 2>&1; echo $?)"
 check "what it left lives" alive "$(cat "$T/kept")"
@@ -62,9 +94,15 @@ out=$(of_copy kill "$queued" 2>&1)
 equal "kill gives its place up" 0 $?
 matches "and says what it left alone" "no process was ended" "$out"
 equal "nor can it be resumed here" 4 "$(of_copy resume "$queued" >/dev/null 2>&1; echo $?)"
+matches "and that it goes on there" "here a copy of that of the state directory '$z1', where it goes on \\(running\\)" "$out"
+next=$(json "$(of_copy list --json | grep "^{\"id\":\"$queued\"")" resume_command)
+equal "what is offered shows it there" "flowsup show --home $z1 $queued" "$next"
 equal "in the copy alone" "cancelled running" "$(row "$z2" "$queued") $(row "$z1" "$queued")"
 out=$(of_copy kill "$dead" 2>&1)
 check "kill ends nothing of one that has crashed" alive "$(cat "$T/kept")"
+same "gc removes what its dry run named" --keep-days 0
+check "also of what has crashed: its processes are the original's" [ ! -e "$z2/runs/$dead" ]
+check "which lives on there" alive "$(cat "$T/kept")"
 of_copy supervisor restart >/dev/null 2>&1
 check "the next supervisor does the same" has_judged
 equal "and judges nothing" running "$(row "$z2" "$id")"
@@ -76,6 +114,8 @@ for one in "$id" "$again" "$queued" "$keyed" "$behind"; do
 	check "the original's runs end as they are to" wait_until row_is "$z1" "$one" completed
 done
 equal "what waited was started once" 1 "$(grep -c x "$T/behind")"
+out=$(of_copy kill "$waits" 2>&1)
+matches "what has ended there is not said to go on" "where it has ended \\(completed\\)" "$out"
 rm "$T/go"
 
 # ---- Moved: the same directory, or its only copy ----
