@@ -22,7 +22,8 @@ enum {
 	INTERRUPTED = 130,
 	LOOK_MS = 200,
 	ROW_LOOKS = 2,	   /* the row is read at each second look */
-	ATTEMPT_MOST = 1000000
+	ATTEMPT_MOST = 1000000,
+	TAIL_MOST = 1000000000
 };
 
 static const char *const examples[] = {
@@ -37,6 +38,8 @@ static const struct cli_option options[] = {
     {.name = "stderr", .letter = 'e', .kind = CLI_FLAG, .help = "standard error instead of output"},
     {.name = "attempt", .letter = 'a', .kind = CLI_INT, .value = "N",
 	.help = "of this attempt (default: the last)", .least = 1, .most = ATTEMPT_MOST},
+    {.name = "tail", .letter = 'n', .kind = CLI_INT, .value = "N",
+	.help = "the last N lines of each, then what follows", .least = 1, .most = TAIL_MOST},
     CLI_END};
 
 /* ---- Once ---- */
@@ -280,6 +283,7 @@ follow(struct logs *l, struct err *e)
 		logs_measure_prefixes(l);
 		if (pump_all(l, e) != 0)
 			return -1;
+		l->tail = 0; /* what comes from now on is given whole */
 		out_look(l->c->out);
 		if (poll(&interrupt, 1, LOOK_MS) > 0) {
 			say_interrupted(l);
@@ -364,6 +368,7 @@ run(struct cli *c, struct err *e)
 	    .t = &t,
 	    .only = c->noperands > 1 ? c->operands[1] : NULL,
 	    .attempt = cli_int(c, "attempt", 0),
+	    .tail = cli_int(c, "tail", 0),
 	    .run_fd = -1,
 	    .interrupts = -1,
 	};
@@ -383,7 +388,7 @@ run(struct cli *c, struct err *e)
 const struct command cmd_logs = {
     .name = "logs",
     .group = CLI_GROUP_LOOK,
-    .synopsis = "[RUN [OP]] [-f] [--stderr] [--attempt N]",
+    .synopsis = "[RUN [OP]] [-f] [--stderr] [--attempt N] [-n N]",
     .summary = "print the output of operations",
     .examples = examples,
     .options = options,

@@ -652,7 +652,7 @@ const struct command cmd_resume = {
     .details = "What completed is replayed, the rest runs in a new run. A resume that would\n"
 	       "not be faithful is refused, with the option that allows each deviation.",
     .max_operands = 1,
-    .operands = "run",
+    .operands = "resumable",
     .json = true,
     .run = run,
 };

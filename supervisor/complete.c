@@ -9,8 +9,9 @@
 #include "playbooks.h"
 #include "seek.h"
 #include "target.h"
+#include "view.h"
 
-enum { RUNS_SHOWN = 50 };
+enum { RUNS_SHOWN = 50, RUNS_LOOKED_AT = 500 };
 
 /* A command line, as far as it was typed. */
 struct line {
@@ -70,14 +71,14 @@ offer_run(void *arg, const struct session *s)
 }
 
 static void
-offer_runs_of(struct line *l, const struct session_filter *f)
+offer_runs_of(struct line *l, const struct session_filter *f, session_each *each)
 {
 	struct target t;
 	struct err e = {0};
 
 	if (target_open(&l->cli, &t, &e) != 0)
 		return;
-	(void)session_list(t.store, f, offer_run, l, &e);
+	(void)session_list(t.store, f, each, l, &e);
 	target_close(&t);
 }
 
@@ -88,7 +89,7 @@ offer_runs(struct line *l)
 
 	offer(l, "@last", "the latest");
 	offer(l, "@last-failed", "the latest that did not complete");
-	offer_runs_of(l, &latest);
+	offer_runs_of(l, &latest, offer_run);
 }
 
 /* Those that are not at their end. */
@@ -102,7 +103,31 @@ offer_live_runs(struct line *l)
 		if (!status_is_terminal((enum run_status)i))
 			live.statuses[live.nstatuses++] = (enum run_status)i;
 	offer(l, "@last", "the latest");
-	offer_runs_of(l, &live);
+	offer_runs_of(l, &live, offer_run);
+}
+
+static int
+offer_if_resumable(void *arg, const struct session *s)
+{
+	return view_is_resumable(s) ? offer_run(arg, s) : 0;
+}
+
+/* Those whose gate is closed, and those that came to an end from which they can go on. */
+static void
+offer_resumable_runs(struct line *l)
+{
+	static const struct session_filter paused = {
+	    .limit = RUNS_SHOWN, .nstatuses = 1, .statuses = {STATUS_PAUSED}};
+	struct session_filter f = {.limit = RUNS_LOOKED_AT};
+	size_t i;
+
+	for (i = 0; i < STATUS_COUNT; i++)
+		if (status_is_terminal((enum run_status)i) && i != STATUS_COMPLETED)
+			f.statuses[f.nstatuses++] = (enum run_status)i;
+	offer(l, "@last", "the latest");
+	offer(l, "@last-failed", "the latest that did not complete");
+	offer_runs_of(l, &paused, offer_run);
+	offer_runs_of(l, &f, offer_if_resumable);
 }
 
 static void
@@ -351,7 +376,7 @@ offer_kind(struct line *l, const char *kind, size_t len)
 	static const struct {
 		const char *kind;
 		void (*offer)(struct line *);
-	} kinds[] = {{"run", offer_runs}, {"live", offer_live_runs}, {"op", offer_operations},
+	} kinds[] = {{"run", offer_runs}, {"live", offer_live_runs}, {"resumable", offer_resumable_runs}, {"op", offer_operations},
 	    {"waiting", offer_waiting}, {"file", offer_files},
 	    {"command", offer_commands}, {"second", offer_seconds}, {"playbook", offer_playbooks},
 	    {"argument", offer_arguments},

@@ -22,6 +22,7 @@ struct logs {
 	struct target *t;
 	const char *only; /* operation, or NULL: all */
 	int64_t attempt;  /* 0: the last of each; with -f every one */
+	int64_t tail;	  /* so many lines of what is there; 0: all */
 	struct logs_source *sources;
 	size_t n, cap;
 	size_t first; /* sources before this one are done with */

@@ -158,6 +158,43 @@ take_place(struct logs *l, struct logs_source *s)
 	}
 }
 
+/* Of a chunk that ends at `end`, where the last `*lines` lines begin; -1: further up. */
+static off_t
+find_lines(const char *bytes, ssize_t n, off_t end, int64_t *lines)
+{
+	for (; n > 0; n--, end--)
+		if (bytes[n - 1] == '\n' && --*lines == 0)
+			return end;
+	return -1;
+}
+
+/* Its last l->tail lines are all that is printed of what is there. */
+static int
+skip_to_tail(const struct logs *l, struct logs_source *s, struct err *e)
+{
+	int64_t lines = l->tail;
+	off_t at, found = -1;
+	char bytes[CHUNK];
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(s->fd, &st) != 0)
+		return err_sys(e, ERR_IO, errno, "output of \"%s\"", s->op);
+	/* The newline at the end begins no line. */
+	for (at = st.st_size - 1; at > 0 && found < 0; at -= n) {
+		size_t want = at < CHUNK ? (size_t)at : CHUNK;
+
+		do
+			n = pread(s->fd, bytes, want, at - (off_t)want);
+		while (n < 0 && errno == EINTR);
+		if (n != (ssize_t)want)
+			return err_sys(e, ERR_IO, n < 0 ? errno : EIO, "output of \"%s\"", s->op);
+		found = find_lines(bytes, n, at, &lines);
+	}
+	s->at = found < 0 ? 0 : found;
+	return 0;
+}
+
 static int
 open_source(struct logs *l, struct logs_source *s, struct err *e)
 {
@@ -173,9 +210,10 @@ open_source(struct logs *l, struct logs_source *s, struct err *e)
 		err_sys(e, ERR_IO, errno, "'%s'", buf_text(&name));
 	buf_clear(&name);
 	fd_close(&run_fd);
-	if (s->fd >= 0)
-		take_place(l, s);
-	return s->fd >= 0 || e->code == ERR_NONE ? 0 : -1;
+	if (s->fd < 0)
+		return e->code == ERR_NONE ? 0 : -1;
+	take_place(l, s);
+	return l->tail > 0 ? skip_to_tail(l, s, e) : 0;
 }
 
 int

@@ -64,8 +64,8 @@ view_process_age(uint64_t start_ticks)
 	return age > 0 ? age : 0;
 }
 
-static bool
-is_resumable(const struct session *s)
+bool
+view_is_resumable(const struct session *s)
 {
 	return status_is_terminal(s->status) && s->resumed_as_run[0] == '\0' &&
 	    s->reason_code != NULL && reason_is_resumable(s->reason_code);
@@ -352,7 +352,7 @@ facts_find(const struct view *v, const struct session *s, struct facts *f)
 	if (status_is_terminal(s->status) &&
 	    (s->status != STATUS_CRASHED || s->resumed_as_run[0] != '\0')) {
 		f->missing = missing_of(v, s, -1);
-		if (f->missing == NULL && is_resumable(s))
+		if (f->missing == NULL && view_is_resumable(s))
 			f->missing = lost_checkpoint(v, s);
 		return;
 	}
@@ -543,7 +543,7 @@ counts_json(struct json *o, const struct session *s, const struct facts *f)
 static bool
 can_be_resumed(const struct session *s, const struct facts *f)
 {
-	return is_resumable(s) && f->missing == NULL && !f->damaged && f->copy_of == NULL;
+	return view_is_resumable(s) && f->missing == NULL && !f->damaged && f->copy_of == NULL;
 }
 
 /* Whether there is a command with which somebody goes on. */

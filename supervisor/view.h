@@ -78,6 +78,8 @@ struct json *view_carried(const struct run_files *f);
 struct json *view_rejected(int run_fd, const struct json *state);
 /* How many operations of a run with a dead worker still run. */
 unsigned view_survivors(const struct attempts *a);
+/* By its row alone: it came to an end from which it can go on, and nothing does so yet. */
+bool view_is_resumable(const struct session *s);
 /* Why it is as it is; of one that its policy gave up, also why. */
 void view_reason(const struct session *s, struct buf *to);
 double view_duration(const struct session *s); /* seconds; -1: never started */

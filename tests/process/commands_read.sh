@@ -153,6 +153,13 @@ for words in list show logs watch wait waiting "queue list" "ctl status" check g
 	# shellcheck disable=SC2086 # words are meant
 	matches "$words has --json" ' --json' "$("$FLOWSUP" help $words)"
 done
+equal "the last line" two "$("$FLOWSUP" logs "$id" good -n 1)"
+equal "more lines than there are" "one two" "$("$FLOWSUP" logs "$id" good --tail 10 | paste -sd' ')"
+long=$("$FLOWSUP" start --home "$T/far" --wait -- sh -c 'seq 1 40000; printf last' 2>/dev/null)
+equal "of a long output" "39999 40000 last" "$("$FLOWSUP" logs --home "$T/far" "$long" -n 3 | paste -sd' ')"
+equal "to its beginning" 40001 "$("$FLOWSUP" logs --home "$T/far" "$long" -n 40001 | grep -c .)"
+equal "of each operation" "1 1" "$("$FLOWSUP" logs -n 1 "$id" | grep -cE '^good +\| two') $("$FLOWSUP" logs -n 1 "$id" | grep -c '^good')"
+equal "with -f what is there is cut" two "$("$FLOWSUP" logs -f -n 1 "$id" good 2>/dev/null)"
 equal "--stderr" oops "$("$FLOWSUP" logs --stderr "$id" bad)"
 matches "no output: where to look" "hint: flowsup logs --stderr $id bad" \
 	"$("$FLOWSUP" logs "$id" bad 2>&1)"
@@ -235,7 +242,7 @@ mkdir "it's here" && cp flow.yaml "it's here/flow.yaml"
 pasted() {
 	local hint
 	hint=$(sed -n 's/^hint: //p' <<<"$1")
-	[ -n "$hint" ] && bash -n -c "$hint" && [[ $hint =~ ^(flowsup|export|mkdir|chmod|ls|read|man)\  ]] &&
+	[ -n "$hint" ] && bash -n -c "$hint" && [[ $hint =~ ^(flowsup|export|mkdir|chmod|ls|read|man)(\ |$) ]] &&
 		! grep -qE '\.\.\.|[A-Z]{3}' <<<"$(sed "s|$T|T|g; s|   #.*||" <<<"$hint")" # no "PATH..."
 }
 wrong() {

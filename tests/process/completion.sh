@@ -53,6 +53,9 @@ flowsup supervisor stop --all
 printf 'plan: [{id: first, gate: approve, run: "true"}, {id: fine, needs: [first], run: "true"}]\n' >gated.yaml
 gated=$(flowsup start --home "$T/gated" gated.yaml) || exit 1
 wait_until eval 'flowsup waiting --home "$T/gated" | grep -q first'
+flowsup start --home "$T/broken" --wait -- true >/dev/null 2>&1
+resumed=$(flowsup start --home "$T/broken" --wait -- false 2>/dev/null)
+failed=$(flowsup resume --home "$T/broken" --retry-failed --wait "$resumed" 2>/dev/null)
 # Words of the line, "|", what is offered for the last one.
 while IFS='|' read -r line wanted; do
 	read -ra words <<<"$line."
@@ -90,6 +93,8 @@ kill --home $T/gated 2|$gated
 kill 2|
 stop 2|
 watch 2|
+resume --home $T/broken 2|$failed
+resume 2|
 fork $id --from |first second.part
 fork $id --from=s|--from=second.part
 msg @last --to |first second.part
