@@ -186,7 +186,7 @@ tell_end(const struct logs *l)
 		cli_note("run %s %s: %s, %lld of %lld done", s->run_id, status_word(s->status),
 		    s->reason != NULL ? s->reason : "no reason is recorded", (long long)s->done,
 		    (long long)s->total);
-		paste_end_hint(l->c->home, s);
+		paste_end_hint(&l->t->home, l->c->home, s);
 	}
 	return status_exit(s->status, s->reason_code);
 }

@@ -93,7 +93,7 @@ tell_ended(struct cli *c, struct target *t, const struct endops_result *r, struc
 		return 0;
 	}
 	err_set(e, ERR_REFUSED, "run %s has crashed, and nothing of it runs", t->session.run_id);
-	paste_resume(&text, c->home, &t->session);
+	paste_resume(&text, &t->home, c->home, &t->session);
 	err_hint(e, "%s", buf_text(&text));
 	buf_clear(&text);
 	return -1;

@@ -41,7 +41,7 @@ resume_text(const struct listing *l, const struct session *s)
 {
 	struct buf b = {0};
 
-	paste_resume(&b, l->home_option, s);
+	paste_resume(&b, NULL, l->home_option, s);
 	return as_text(&b);
 }
 

@@ -409,7 +409,7 @@ note_restart(struct follower *w)
 }
 
 void
-follow_say_end(struct output *out, const char *home_option, const struct session *s)
+follow_say_end(struct output *out, const struct home *h, const char *home_option, const struct session *s)
 {
 	char progress[PROGRESS_TEXT];
 	struct buf reason = {0};
@@ -423,14 +423,14 @@ follow_say_end(struct output *out, const char *home_option, const struct session
 	buf_clear(&reason);
 	out_printf(out, "%s\n", render_done(s->done, s->total, progress));
 	out_flush(out);
-	paste_end_hint(home_option, s);
+	paste_end_hint(h, home_option, s);
 }
 
 static void
 say_end(struct follower *w)
 {
 	if (w->f->show == FOLLOW_LINES || w->f->show == FOLLOW_LIVE)
-		follow_say_end(w->f->out, w->f->home_option, &w->session);
+		follow_say_end(w->f->out, w->f->home, w->f->home_option, &w->session);
 }
 
 void
@@ -455,7 +455,7 @@ say_unrecorded(const struct follower *w)
 	cli_note("run %s: its worker is gone, and the supervisor could not record this so far; "
 		 "flowsup doctor says what is wrong",
 	    w->run_id);
-	paste_resume(&b, w->f->home_option, &w->session);
+	paste_resume(&b, w->f->home, w->f->home_option, &w->session);
 	paste_hint("once it can be", buf_view(&b));
 	buf_clear(&b);
 }

@@ -46,7 +46,7 @@ void follow_leaving(sigset_t *set);
 void follow_say_interrupted(const char *home_option, const char *run_id, const char *again,
     const char *op);
 /* The last line: how a run ended, and how far it came; and the hint on what to do about it. */
-void follow_say_end(struct output *out, const char *home_option, const struct session *s);
+void follow_say_end(struct output *out, const struct home *h, const char *home_option, const struct session *s);
 /* How to show it on `out`: events with json, live on a terminal, else lines. */
 enum follow_show follow_how(const struct output *out, bool json);
 /* Opens what --events names, a number or a file (created, appended to). *owned says that the

@@ -113,7 +113,7 @@ tell_end(const struct home *h, const char *home_option, const struct session *s,
 		return err_set(e, ERR_INTERNAL, "run %s has no end: it is %s", s->run_id,
 		    status_word(s->status));
 	out_init(&display, STDERR_FILENO);
-	follow_say_end(&display, home_option, s);
+	follow_say_end(&display, h, home_option, s);
 	(void)out_end(&display, &(struct err){0});
 	return status_exit(s->status, s->reason_code);
 }

@@ -33,7 +33,7 @@ resume_command(const char *home, const struct session *s)
 
 	if (!status_is_terminal(s->status) || !reason_is_resumable(s->reason_code))
 		return json_null();
-	paste_resume(&b, home, s);
+	paste_resume(&b, NULL, home, s);
 	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
 	buf_clear(&b);
 	return text;

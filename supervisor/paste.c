@@ -4,6 +4,7 @@
 
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
+#include "in_flight.h"
 #include "output.h"
 #include "paste.h"
 #include "policy.h"
@@ -37,11 +38,13 @@ has_failures(const struct session *s)
 }
 
 void
-paste_resume(struct buf *to, const char *home_option, const struct session *s)
+paste_resume(struct buf *to, const struct home *h, const char *home_option, const struct session *s)
 {
 	paste_command(to, "resume", home_option, s->run_id, NULL);
 	if (has_failures(s) && !json_is_true(json_get(s->policy, POLICY_RETRIES_FAILED)))
 		buf_puts(to, " --retry-failed");
+	if (in_flight_asks(h, s, has_failures(s)))
+		buf_puts(to, " --rerun-in-flight");
 	if (has_failures(s) && json_is_true(json_get(s->metadata, META_LOSES_ADDED)))
 		buf_puts(to, " --drop-respawned");
 	if (has_failures(s) && json_is_true(json_get(s->metadata, META_LOST_CONTEXT)))
@@ -128,7 +131,7 @@ paste_hint(const char *what, struct slice command)
 }
 
 void
-paste_end_hint(const char *home_option, const struct session *s)
+paste_end_hint(const struct home *h, const char *home_option, const struct session *s)
 {
 	bool failed = s->status == STATUS_FAILED;
 	struct buf b = {0};
@@ -139,7 +142,7 @@ paste_end_hint(const char *home_option, const struct session *s)
 		buf_reset(&b);
 	}
 	if (s->reason_code != NULL && reason_is_resumable(s->reason_code) && s->resumed_as_run[0] == '\0') {
-		paste_resume(&b, home_option, s);
+		paste_resume(&b, h, home_option, s);
 		paste_hint(failed ? "to go on" : "", buf_view(&b));
 	}
 	buf_clear(&b);

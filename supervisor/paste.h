@@ -3,17 +3,18 @@
 #define FLOWSUP_PASTE_H
 
 #include "flowsup/buf.h"
+#include "flowsup/home.h"
 #include "flowsup/store.h"
 
 /* Appends "flowsup VERB [--home DIR] RUN [OP]", quoted for a shell; home_option and op may be NULL. */
 void paste_command(struct buf *to, const char *verb, const char *home_option, const char *run_id,
     const char *op);
-/* Appends the command that resumes a run, however it ended; without a word about its failures one
- * with a failed operation would be refused. */
-void paste_resume(struct buf *to, const char *home_option, const struct session *s);
+/* Appends the command that resumes a run, however it ended, with the options without which it would be refused, as
+ * far as its row tells and, with its home h (or NULL), the files of what must not be repeated. */
+void paste_resume(struct buf *to, const struct home *h, const char *home_option, const struct session *s);
 /* Hints what to do about a run that is at its end, where there is something: to look at what failed, to
  * resume what nobody has resumed. */
-void paste_end_hint(const char *home_option, const struct session *s);
+void paste_end_hint(const struct home *h, const char *home_option, const struct session *s);
 /*
  * Appends a command of one line that begins in column `used`, wrapped between its words to at most
  * `width` columns, so that what is pasted is still the command: a line that goes on ends in " \", the

@@ -28,6 +28,17 @@ restarts(const struct json *restart)
 	return n;
 }
 
+static bool
+has_unrepeatable(const struct flow *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->nops; i++)
+		if (!f->ops[i].how->idempotent)
+			return true;
+	return f->unplanned;
+}
+
 int
 policy_of(const struct flow *f, const struct json *withheld, bool foreground, struct policy *out,
     struct err *e)
@@ -44,6 +55,8 @@ policy_of(const struct flow *f, const struct json *withheld, bool foreground, st
 		o = json_set(o, "watchdog_ns", json_int(f->watchdog_ns));
 	if (slice_is(json_text(json_get(f->restart, "failed")), "retry"))
 		o = json_set(o, POLICY_RETRIES_FAILED, json_bool(true));
+	if (has_unrepeatable(f))
+		o = json_set(o, POLICY_UNREPEATABLE, json_bool(true));
 	if (json_length(withheld) > 0)
 		o = json_set(o, "withheld", json_ref(withheld));
 	if (foreground)

@@ -10,6 +10,8 @@ enum { POLICY_RESTARTS = 3, POLICY_RESTARTS_MOST = 1000 };
 
 /* Member of the object: the document says that a resume runs again what failed. */
 #define POLICY_RETRIES_FAILED "retries_failed"
+/* The same: some operation is marked idempotent: false, or a planner may say so of one. */
+#define POLICY_UNREPEATABLE "unrepeatable"
 
 struct policy {
 	struct json *object; /* for session_new.policy */

@@ -17,6 +17,7 @@
 #include "flowsup/exits.h"
 #include "flowsup/fs.h"
 #include "flowsup/provider.h"
+#include "in_flight.h"
 #include "resuming.h"
 
 enum {
@@ -55,37 +56,13 @@ struct looking {
 int
 resuming_open_ops(const struct resuming *r, const struct attempt *a)
 {
-	int run_fd = a->run != NULL && r->has_home ? rundir_open(&r->t->home, a->run, NULL)
-				    : fcntl(r->run_fd, F_DUPFD_CLOEXEC, 0);
-	int fd = run_fd < 0 ? -1
-			    : openat(run_fd, RUN_OPS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	fd_close(&run_fd);
-	return fd;
+	return in_flight_open_ops(r->has_home ? &r->t->home : NULL, r->run_fd, a);
 }
 
-/* "running", "ended", "stopped" (by a command: it counts as without an outcome), or NULL. */
 static const char *
 state_of(const struct looking *l, const struct attempt *a)
 {
-	char dir[ATTEMPT_DIR_TEXT], class[STOP_CLASS_TEXT] = "";
-	struct exit_record end;
-	int ops_fd = resuming_open_ops(l->r, a);
-	bool ended;
-
-	if (ops_fd < 0)
-		return NULL;
-	attempt_dir(a->op, a->attempt, dir);
-	ended = exit_record_read(ops_fd, dir, a->id, &end, NULL) == 0;
-	if (stop_record_read(ops_fd, dir, a->id, class, NULL) != 0)
-		class[0] = '\0';
-	fd_close(&ops_fd);
-	if (!ended && l->same_boot && proc_is_alive(a->id))
-		return "running";
-	if (strcmp(class, "cancelled") == 0)
-		return "stopped";
-	/* Ended for a limit: so much is known, whoever saw it end. */
-	return ended || class[0] != '\0' ? "ended" : NULL;
+	return in_flight_state(l->r->has_home ? &l->r->t->home : NULL, l->r->run_fd, a, l->same_boot);
 }
 
 /* By a signal that no command sent: it has no outcome of its own making. False: not known. */

@@ -522,7 +522,7 @@ resume_command(const struct view *v, const struct session *s, const struct facts
 	else if (s->status == STATUS_PAUSED && !f->no_worker && !f->take_over)
 		paste_command(&b, "ctl resume", v->home_option, s->run_id, NULL);
 	else
-		paste_resume(&b, v->home_option, s);
+		paste_resume(&b, v->home, v->home_option, s);
 	if (f->take_over && f->copy_of == NULL)
 		buf_puts(&b, " --take-over");
 	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);

@@ -57,4 +57,50 @@ equal "one line for failures" 1 "$(grep -c 'it failed' "$T/err")"
 matches "with each name" "operations each.0, each.1, each.2, each: it failed: exit status 3; lifted by: [^;]*; or lifted by: " "$(cat "$T/err")"
 "$FLOWSUP" fork "$run" --from one >"$T/out" 2>"$T/err"
 matches "and for what is lost" "operations each.0, each.1, each.2, each: runs again, because one does" "$(cat "$T/err")"
+
+# ---- What is suggested for what must not be repeated is what a resume asks for ----
+# asks NAME RUN OPTIONS: list, show and the refusal of a resume without them say the same command.
+asks() {
+	local command="flowsup resume $2${3:+ $3}"
+	equal "$1: show" "$command" "$(json "$("$FLOWSUP" show "$2" --json)" resume_command)"
+	matches "$1: list" "$command"$'\n' "$("$FLOWSUP" list | tr -s ' \n' ' \n')"$'\n'
+	"$FLOWSUP" resume "$2" >"$T/out" 2>"$T/err"
+	equal "$1: a resume without is refused" 4 $?
+	equal "$1: with the same command" "hint: $command" "$(grep '^hint' "$T/err")"
+	eval "\"\$FLOWSUP\"${command#flowsup} --dry-run" >"$T/out" 2>"$T/err"
+	equal "$1: which is accepted" 0 $?
+}
+cat >pays.yaml <<-'END'
+	name: pays
+	plan:
+	- {id: first, run: "true"}
+	- {id: pay, idempotent: false, needs: [first], run: "echo pay >>paid; until [ -e on ]; do sleep 0.05; done"}
+END
+paid() { [ -s paid ]; }
+run=$("$FLOWSUP" start pays.yaml)
+wait_until paid
+lose_worker "$run"
+equal "while it still runs it is taken over" "flowsup resume $run" "$(json "$("$FLOWSUP" show "$run" --json)" resume_command)"
+power_loss "$run"
+asks "in flight" "$run" --rerun-in-flight
+rm paid
+"$FLOWSUP" start --wait pays.yaml >"$T/id" 2>"$T/err" &
+waiter=$!
+wait_until paid
+run=$(cat "$T/id")
+"$FLOWSUP" stop --now "$run" >/dev/null 2>&1
+wait $waiter
+matches "start --wait" "hint: flowsup resume $run --rerun-in-flight"$'\n' "$(cat "$T/err")"$'\n'
+asks "ended by a stop" "$run" --rerun-in-flight
+cat >behind.yaml <<-'END'
+	name: behind
+	plan:
+	- {id: fails, run: "[ -e fine ]"}
+	- {id: once, idempotent: false, run: "exit 3"}
+	- {id: pay, idempotent: false, needs: [{op: fails, on: always}], run: "true"}
+END
+"$FLOWSUP" start behind.yaml --wait >"$T/id" 2>"$T/err"
+run=$(cat "$T/id")
+matches "behind a failure: start --wait" "hint: flowsup resume $run --retry-failed --rerun-in-flight " "$(cat "$T/err")"
+asks "behind a failure" "$run" "--retry-failed --rerun-in-flight"
 plan

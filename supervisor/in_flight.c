@@ -1,0 +1,179 @@
+#include "in_flight.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flowsup/endops.h"
+#include "flowsup/exits.h"
+#include "flowsup/fs.h"
+#include "policy.h"
+#include "view.h"
+
+/* ---- One attempt ---- */
+
+int
+in_flight_open_ops(const struct home *h, int run_fd, const struct attempt *a)
+{
+	int dir = a->run != NULL && h != NULL ? rundir_open(h, a->run, NULL) : fcntl(run_fd, F_DUPFD_CLOEXEC, 0);
+	int fd = dir < 0 ? -1 : openat(dir, RUN_OPS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	fd_close(&dir);
+	return fd;
+}
+
+const char *
+in_flight_state(const struct home *h, int run_fd, const struct attempt *a, bool same_boot)
+{
+	char dir[ATTEMPT_DIR_TEXT], class[STOP_CLASS_TEXT] = "";
+	struct exit_record end;
+	int ops_fd = in_flight_open_ops(h, run_fd, a);
+	bool ended;
+
+	if (ops_fd < 0)
+		return NULL;
+	attempt_dir(a->op, a->attempt, dir);
+	ended = exit_record_read(ops_fd, dir, a->id, &end, NULL) == 0;
+	if (stop_record_read(ops_fd, dir, a->id, class, NULL) != 0)
+		class[0] = '\0';
+	fd_close(&ops_fd);
+	if (!ended && same_boot && proc_is_alive(a->id))
+		return "running";
+	if (strcmp(class, "cancelled") == 0)
+		return "stopped";
+	/* Ended for a limit: so much is known, whoever saw it end. */
+	return ended || class[0] != '\0' ? "ended" : NULL;
+}
+
+/* ---- A run ---- */
+
+struct asking {
+	const struct home *home;
+	const struct run_files *files;
+	bool same_boot;
+};
+
+/* Of its last attempt: its start, and its end if there is one. */
+static void
+find_last(const struct attempts *all, const char *op, const struct attempt_line **start, struct attempt_line **end)
+{
+	struct attempt_line *line;
+	size_t i;
+
+	*start = NULL;
+	*end = NULL;
+	for (i = 0; i < all->nlines; i++) {
+		line = &all->lines[i];
+		if (line->op == NULL || strcmp(line->op, op) != 0)
+			continue;
+		if (line->kind == ATTEMPT_LINE_START) {
+			*start = line;
+			*end = NULL;
+		} else if (line->kind == ATTEMPT_LINE_END && *start != NULL && line->attempt >= (*start)->attempt) {
+			*end = line;
+		}
+	}
+}
+
+/* Without a line of its end. */
+static bool
+is_lost(const struct asking *a, const struct attempt_line *start)
+{
+	const struct attempts *all = &a->files->attempts;
+	const char *state;
+	size_t i;
+
+	for (i = 0; i < all->nopen; i++)
+		if (all->open[i].line == start->json)
+			break;
+	state = i < all->nopen ? in_flight_state(a->home, a->files->fd, &all->open[i], a->same_boot) : NULL;
+	return state == NULL || strcmp(state, "stopped") == 0;
+}
+
+/* It failed, and has attempts left: the next one is no repetition that anybody has to allow. */
+static bool
+is_tried_again(const struct flow_op *op, const struct attempt_line *start, struct attempt_line *end)
+{
+	const struct json *line = attempt_line_json(end);
+	const char *class = json_cstr_of(json_get(line, "class"));
+	int64_t code = 0;
+
+	json_int64(json_get(line, "code"), &code);
+	return class != NULL && strcmp(class, "completed") != 0 && strcmp(class, "cancelled") != 0 &&
+	    flow_retry_applies(&op->how->retry, class, (int)code, start->attempt);
+}
+
+static bool
+is_in_flight(const struct asking *a, const struct flow_op *op)
+{
+	const struct attempts *all = &a->files->attempts;
+	const struct attempt_line *start;
+	struct attempt_line *end;
+
+	find_last(all, op->id, &start, &end);
+	if (start == NULL)
+		return all->torn || all->damaged > 0;
+	return end != NULL ? !is_tried_again(op, start, end) : is_lost(a, start);
+}
+
+static const struct json *
+outcome_of(const struct run_files *f, size_t i)
+{
+	const struct flow_grown *g = flow_grown(f->flow, (uint32_t)i);
+	const struct json *state = f->state != NULL ? f->state : f->carry;
+
+	if (g == NULL)
+		return json_get(json_get(state, "ops"), f->flow->ops[i].id);
+	return slice_is(json_text(json_get(g->entry, "status")), "pending") ? NULL : g->entry;
+}
+
+/* again[i]: whether it runs again when failures do. Predecessors have been looked at before. */
+static bool
+asks(const struct asking *a, size_t i, bool failures_again, bool *again)
+{
+	const struct flow *f = a->files->flow;
+	const struct flow_op *op = &f->ops[i];
+	const struct json *outcome = outcome_of(a->files, i);
+	bool failed = slice_is(json_text(json_get(outcome, "status")), "failed"), behind = false;
+	uint32_t n;
+
+	for (n = 0; n < op->nneeds; n++)
+		behind = behind || again[op->needs[n].op];
+	again[i] = failures_again && outcome != NULL && !flow_is_replaced(f, (uint32_t)i) && (failed || behind);
+	if (op->how->idempotent)
+		return false;
+	return outcome != NULL ? again[i] && !failed : is_in_flight(a, op);
+}
+
+static bool
+any_asks(const struct asking *a, bool failures_again)
+{
+	const struct flow *f = a->files->flow;
+	bool *again = calloc(f->nops + 1, sizeof(*again)), found = false;
+	size_t i;
+
+	for (i = 0; again != NULL && i < f->nops && !found; i++)
+		found = asks(a, f->order[i], failures_again, again);
+	free(again);
+	return found;
+}
+
+bool
+in_flight_asks(const struct home *h, const struct session *s, bool again)
+{
+	struct run_files files;
+	struct asking a = {.home = h, .files = &files};
+	bool here = false, other_boot = true, found = false;
+	struct err e = {0};
+
+	if (h == NULL || !status_is_terminal(s->status) || !json_is_true(json_get(s->policy, POLICY_UNREPEATABLE)) ||
+	    run_files_open(h, s, true, &files, &e) != 0)
+		return false;
+	if (files.flow != NULL && endops_is_here(&files.attempts, &here, &other_boot, &e) == 0) {
+		a.same_boot = here && !other_boot;
+		found = any_asks(&a, again);
+	}
+	run_files_close(&files);
+	return found;
+}
