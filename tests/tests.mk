@@ -83,16 +83,18 @@ check: tests
 	scripts/run-tests --build $(BUILD)
 
 check-unit: programs $(UNIT) $(FAKES)
-	scripts/run-tests --build $(BUILD) --only unit
+	scripts/run-tests --build $(BUILD) --only unit $(UNIT_LIMIT)
 
 # Everything but the groups that build trees of their own.
 check-asan:
 	$(MAKE) BUILD=$(BUILD)/asan SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' \
 	    OPTIMISE='-O1 -g' HARDENING= tests
-	scripts/run-tests --build $(BUILD)/asan --only unit --only conformance --only fault --only process
+	FLOWSUP_TEST_LIMIT=300 scripts/run-tests --build $(BUILD)/asan --limit 1800 \
+	    --only unit --only conformance --only fault --only process
 
+# What is built so is up to twenty times as slow.
 check-tsan:
-	$(MAKE) BUILD=$(BUILD)/tsan SANITIZE=-fsanitize=thread OPTIMISE='-O1 -g' HARDENING= check-unit
+	FLOWSUP_TEST_LIMIT=900 $(MAKE) UNIT_LIMIT='--limit 3600' BUILD=$(BUILD)/tsan SANITIZE=-fsanitize=thread OPTIMISE='-O1 -g' HARDENING= check-unit
 
 # The random campaigns in full: `make campaign ROUNDS=200`. Seeds are printed.
 ROUNDS ?= 200
