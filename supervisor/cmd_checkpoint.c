@@ -522,6 +522,8 @@ print_verification(struct output *out, const struct verification *v)
 	size_t from = out->pending.len;
 
 	print_report(out, r, verdict(v));
+	out_wrap(out, from, 2);
+	from = out->pending.len;
 	out_printf(out, "  %-18s base", "structure");
 	if (r->records_applied >= 0)
 		out_printf(out, " and %" PRId64 " record%s", r->records_applied,
@@ -532,9 +534,9 @@ print_verification(struct output *out, const struct verification *v)
 	print_digests(out, v->whole, "response files", &v->files);
 	print_digests(out, v->whole, "outputs", &v->outputs);
 	print_digests(out, v->whole, "artifacts", &v->artifacts);
-	out_puts(out, "  not covered        plan, prompt and values of the context, and flow.json: the format\n"
-		      "                     has no digest of them, and resume takes them as recorded\n");
-	out_wrap(out, from, VERIFIED_INDENT);
+	out_puts(out, "  not covered        plan, prompt and values of the context, and flow.json: the format "
+		      "has no digest of them, and resume takes them as recorded\n");
+	out_wrap(out, from, out_go_on(out, VERIFIED_INDENT));
 }
 
 static struct json *

@@ -48,7 +48,7 @@ static const struct {
     [GRADE_BROKEN] = {"broken", OUT_BAD},
 };
 
-enum { TEXT_INDENT = 22, NARROW = 60, NARROW_INDENT = 10 };
+enum { TEXT_INDENT = 22 };
 
 /* A command, and behind # what it is for; where it is too wide it stays one that can be pasted. */
 static void
@@ -58,7 +58,7 @@ say_hint(struct output *out, const char *text)
 	const char *hint = (cli_hint_text(&whole, text), buf_text(&whole));
 	const char *what = strstr(hint, "   # ");
 	struct slice command = {hint, what != NULL ? (size_t)(what - hint) : strlen(hint)};
-	const int indent = out->width > 0 && out->width < NARROW ? NARROW_INDENT : TEXT_INDENT;
+	const int indent = out_go_on(out, TEXT_INDENT);
 	struct buf clean = {0}, b = {0};
 
 	text_neutralise(&clean, slice_of(hint), false);
@@ -83,13 +83,14 @@ static void
 say_text(struct doctor *d, enum grade g, const char *check, const char *hint, struct slice text)
 {
 	struct output *out = d->c->out;
+	const int indent = out_go_on(out, TEXT_INDENT);
 	size_t from = out->pending.len;
 
-	out_printf(out, "%s%-8s%s %-12s ", out_style(out, grades[g].style), grades[g].word,
-	    out_style(out, OUT_PLAIN), check);
+	out_printf(out, "%s%-8s%s ", out_style(out, grades[g].style), grades[g].word, out_style(out, OUT_PLAIN));
+	out_printf(out, indent < TEXT_INDENT ? "%s: " : "%-12s ", check);
 	out_text(out, text, false);
 	out_puts(out, "\n");
-	out_wrap_prose(out, from, TEXT_INDENT);
+	out_wrap_prose(out, from, indent);
 	if (hint != NULL)
 		say_hint(out, hint);
 }

@@ -93,6 +93,7 @@ print_usage(const struct cli *c, const char *name, const struct flow *f, struct 
 	out_text(c->out, buf_view(&fits), true);
 	buf_clear(&fits);
 	buf_clear(&usage);
+	out_puts(c->out, "\n");
 	return r == 0 ? print_arguments(f, c->out, e) : r;
 }
 

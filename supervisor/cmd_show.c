@@ -440,7 +440,9 @@ print_run(struct output *out, const struct json *run, bool utc)
 		render_next(run, &b);
 	if (b.len > 0)
 		out_puts(out, "\n");
+	from = out->pending.len;
 	line(out, "next", buf_text(&b));
+	out_wrap(out, from, LABEL_WIDTH);
 	buf_clear(&b);
 }
 

@@ -43,6 +43,8 @@ void out_flush(struct output *o);
 void out_wrap(struct output *o, size_t from, int indent);
 /* The same of lines that hold none, whatever words they have. */
 void out_wrap_prose(struct output *o, size_t from, int indent);
+/* Where a second column goes on that begins at `column`: there, or further left on a narrow terminal. */
+int out_go_on(const struct output *o, int column);
 /* For who makes something whose name is printed: ERR_ENVIRONMENT where nothing can be. */
 int out_check(const struct output *o, struct err *e);
 /* Looks whether the reader of a pipe has gone, for who has nothing to write at the moment. */

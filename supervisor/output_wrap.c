@@ -115,3 +115,11 @@ out_wrap_prose(struct output *o, size_t from, int indent)
 {
 	wrap_lines(o, from, indent, true);
 }
+
+int
+out_go_on(const struct output *o, int column)
+{
+	enum { NARROW = 60, NARROW_INDENT = 10 };
+
+	return o->width > 0 && o->width < NARROW && column > NARROW_INDENT ? NARROW_INDENT : column;
+}

@@ -71,28 +71,6 @@ plan_document(const struct flow *f, const char *path, const struct flow_diagnost
 	return json_set(o, "problems", problems_json(d));
 }
 
-/* Lines are cut where they would be wrapped. */
-static void
-print_lines(struct output *out, struct slice text)
-{
-	struct buf line = {0};
-	const char *end;
-	size_t len;
-
-	while (text.len > 0) {
-		end = memchr(text.data, '\n', text.len);
-		len = end != NULL ? (size_t)(end - text.data) : text.len;
-		buf_reset(&line);
-		text_fit(&line, (struct slice){text.data, len}, out->width, out->unicode);
-		out_text(out, buf_view(&line), false);
-		out_puts(out, "\n");
-		len += end != NULL;
-		text.data += len;
-		text.len -= len;
-	}
-	buf_clear(&line);
-}
-
 int
 plan_draw(struct output *out, const struct flow *f, int64_t asked, flow_graph_label *label, void *arg,
     struct err *e)
@@ -106,7 +84,7 @@ plan_draw(struct output *out, const struct flow *f, int64_t asked, flow_graph_la
 	flow_graph_within(f, format, out->width, label, arg, &b);
 	r = buf_ok(&b, e);
 	if (r == 0 && text && out->width > 0)
-		print_lines(out, buf_view(&b));
+		plan_lines(out, buf_view(&b), format == FLOW_GRAPH_TEXT);
 	else if (r == 0)
 		out_text(out, buf_view(&b), true);
 	buf_clear(&b);

@@ -14,5 +14,7 @@ struct json *plan_document(const struct flow *f, const char *path, const struct 
  * terminal so that it fits. label: as of flow_graph(). */
 int plan_draw(struct output *out, const struct flow *f, int64_t asked, flow_graph_label *label, void *arg,
     struct err *e);
+/* Prints a drawing so that it fits the terminal; rails: with lines that lead from level to level. */
+void plan_lines(struct output *out, struct slice text, bool rails);
 
 #endif

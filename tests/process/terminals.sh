@@ -216,9 +216,19 @@ done
 resize 40 24
 blocker=$("$FLOWSUP" start --unique key -- sh -c 'read x <never' 2>/dev/null)
 "$FLOWSUP" start --unique key --if-running queue -- true >/dev/null 2>&1
+fits_40() { WIDTH=40; printed | grep -v / | fits; }
 ends_of() { enter "clear; XDG_CONFIG_HOME=$T/config flowsup $1"; wait_until prompt_is_back; }
 ends_of 'list -n 1'
 check "40 columns: list says whole which run is waited for" shows "^ +$blocker\$"
+ends_of 'show'
+check "40 columns: show wraps what is next, where that is no command" wait_until shows "^next +waits for the end of run\$"
+check "40 columns: at its column" wait_until shows "^ {11}$blocker\$"
+printf 'plan:\n  - {id: before, run: "true"}\n  - {id: beside, needs: [before], gate: approve, run: "true"}\n  - {id: %s, needs: [before], gate: approve, run: "true"}\n' \
+	an-operation-that-waits >gates.yaml
+ends_of 'graph gates.yaml'
+check "40 columns: a line of a graph goes on below itself, beside the rail" wait_until shows '^ {4}│ +\[needs approval\]$'
+check "40 columns: the last one without a rail" wait_until shows '^ {9}\[needs approval\]$'
+check "40 columns: and nothing of it is cut but ids" eval 'fits_40 && hides "…$"'
 ends_of 'supervisor status'
 check "40 columns: supervisor status cuts nothing" eval 'WIDTH=40; printed | fits'
 mkdir -p "$T/config/flowsup/playbooks"
@@ -227,6 +237,12 @@ printf 'args:\n  first: {type: string, help: "what the first argument means, in 
 ends_of "play show wordy"
 equal "40 columns: play show cuts nothing" 0 "$(screen | grep -c '…')"
 check "40 columns: and wraps between words" shows '^ +means, in many words$'
+ends_of "checkpoint verify $run"
+check "40 columns: checkpoint verify wraps between words" wait_until eval 'fits_40 && shows "^ {2}not covered +plan, prompt and$"'
+check "40 columns: the rest of it stands further left" wait_until shows '^ {10}[a-z].*json: the format has no$'
+ends_of doctor
+check "40 columns: doctor names what it looked at, and says what it found beside it" wait_until shows '^ok +fsync: directories can be$'
+check "40 columns: no line of doctor is too wide, but for paths" fits_40
 "$FLOWSUP" kill "$blocker" 2>/dev/null
 
 tm kill-server
