@@ -125,6 +125,15 @@ take_home(struct daemon *d, struct err *e)
 	return 0;
 }
 
+int
+daemon_open_store(struct daemon *d, struct err *e)
+{
+	if (store_open(&d->home, STORE_SUPERVISOR, true, STORE_BUSY_MS, &d->store, e) != 0)
+		return -1;
+	store_set_busy(d->store, DAEMON_BUSY_MS);
+	return 0;
+}
+
 /* With the lock. A supervisor that executed this one hands over what it had. */
 static int
 take_everything(struct daemon *d, struct err *e)
@@ -135,7 +144,7 @@ take_everything(struct daemon *d, struct err *e)
 		return -1;
 	if (d->lock_fd < 0 && take_home(d, e) != 0)
 		return -1;
-	if (store_open(&d->home, STORE_SUPERVISOR, true, DAEMON_BUSY_MS, &d->store, e) != 0)
+	if (daemon_open_store(d, e) != 0)
 		return -1;
 	if (listener < 0 && d->options.handover_fd < 0) {
 		listener = service_listener(&d->home, e);

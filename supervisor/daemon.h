@@ -132,6 +132,8 @@ void daemon_stop_all(struct daemon *d, bool now);
 void daemon_stop_run(struct daemon *d, const char *run_id, bool now);
 void daemon_worked(struct daemon *d); /* the database was written to */
 int daemon_listen(struct daemon *d, struct err *e);
+/* Nobody is served yet, so that it waits for whoever makes or writes the database; later calls hardly do. */
+int daemon_open_store(struct daemon *d, struct err *e);
 
 /* place.c */
 /* Whether the home, its lock or its database were removed or replaced below it. It then leaves, for

@@ -211,7 +211,7 @@ handover_execute(struct daemon *d, struct err *e)
 	d->store = NULL;
 	execute(d, fd, e);
 	fd_close(&fd);
-	if (store_open(&d->home, STORE_SUPERVISOR, true, DAEMON_BUSY_MS, &d->store, &again) != 0)
+	if (daemon_open_store(d, &again) != 0)
 		daemon_leave(d, "the database cannot be opened again");
 	return -1;
 }

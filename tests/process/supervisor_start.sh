@@ -16,6 +16,21 @@ check "there is one supervisor" wait_until one_supervisor
 pid=$(supervisor_pid)
 check "it answers with its pid" [ "$pid" = "$(supervisors)" ]
 
+# ---- In a directory that others make at the same time ----
+bad=0
+for i in $(seq 20); do
+	export FLOWSUP_HOME=$T/fresh$i
+	"$FLOWSUP" supervisor --foreground >"$T/out/fresh" 2>&1 &
+	service=$!
+	"$FLOWSUP" start --wait -- true >"$T/out/start" 2>&1 || bad=$((bad + 1))
+	"$FLOWSUP" supervisor stop >/dev/null 2>&1
+	# The run may have got itself a supervisor first.
+	wait "$service" || grep -q "has a supervisor already" "$T/out/fresh" || bad=$((bad + 1))
+	grep -h busy "$T/out/fresh" "$T/out/start" | sed 's/^/# /'
+done
+export FLOWSUP_HOME=$T/home
+equal "a supervisor and a start that make one directory at once both succeed" 0 "$bad"
+
 # ---- What it holds ----
 equal "its directory is /" / "$(readlink "/proc/$pid/cwd")"
 equal "its standard input is /dev/null" /dev/null "$(readlink "/proc/$pid/fd/0")"
