@@ -30,6 +30,9 @@ enum { STILL_RUNNING = 3, INTERRUPTED = 130, FRAMES_MS = 200, LINES_MS = 250, QU
 #define SETTLE_NS (2 * NS_PER_S)
 /* So long a supervisor may take to record the death of a worker: it tries again every 5 s at least. */
 #define UNRECORDED_NS (10 * NS_PER_S)
+/* What goes on without a word that long may be kept by a full disk: then it is said, and looked at so often. */
+#define HELD_UP_NS NS_PER_S
+enum { HELD_UP_ASK_MS = 500 };
 
 struct follower {
 	const struct follow *f;
@@ -50,6 +53,9 @@ struct follower {
 	int64_t free_at_ns; /* since when the lock is known to be free, 0: it is not */
 	bool unrecorded;    /* for UNRECORDED_NS now */
 	bool lost_told;
+	bool ended;	       /* its worker has said so, in its events */
+	int64_t held_up_at_ns; /* when to ask what keeps it, 0: nothing does */
+	bool start_told, end_told;
 	struct err nobody; /* why no supervisor could be started */
 	int events_fd;
 	bool restarting;	/* it crashed, and its policy was about to answer */
@@ -149,6 +155,7 @@ take_event(void *arg, struct slice line, struct err *e)
 	if (json_parse(line, NULL, &event, NULL, &ignored) != 0)
 		return ignored.code == ERR_NOMEM ? err_nomem(e) : 0;
 	r = tally_event(&w->tally, event, e);
+	w->ended = w->ended || slice_is(json_text(json_get(event, "event")), "RunEnded");
 	print_event(w, line, event);
 	json_unref(event);
 	return r;
@@ -566,6 +573,66 @@ check_recorded(struct follower *w, struct err *e)
 	return 0;
 }
 
+/* A supervisor that cannot record that a run starts does not let it begin. */
+static void
+say_held_start(struct follower *w)
+{
+	struct json *status = NULL;
+	struct err ignored = {0};
+	const char *why;
+
+	if (w->start_told || client_status(w->f->home, HELD_UP_ASK_MS, &status, &ignored) != 0)
+		return;
+	why = json_cstr_of(json_get(status, "unwritten_why"));
+	if (why != NULL && why[0] != '\0') {
+		w->start_told = true;
+		live_erase(&w->live);
+		cli_note("run %s is not started yet: the supervisor cannot record it: %s", w->run_id, why);
+		cli_hint("flowsup doctor");
+	}
+	json_unref(status);
+}
+
+static void
+say_held_end(struct follower *w)
+{
+	if (w->end_told)
+		return;
+	w->end_told = true;
+	live_erase(&w->live);
+	cli_note("run %s has ended; waits until that can be recorded in '%s/" HOME_DATABASE "'", w->run_id,
+	    w->f->home->path);
+	cli_hint("flowsup doctor");
+}
+
+static bool
+is_being_started(const struct session *s)
+{
+	return s->status == STATUS_STARTING ||
+	    (s->status == STATUS_QUEUED && s->reason_code != NULL && strcmp(s->reason_code, "run.queued.new") == 0);
+}
+
+/* What takes a moment otherwise takes as long as the row cannot be written. */
+static void
+say_held_up(struct follower *w)
+{
+	int64_t now = clock_monotonic_ns();
+
+	if (status_is_terminal(w->session.status) || (!w->ended && !is_being_started(&w->session))) {
+		w->held_up_at_ns = 0;
+		return;
+	}
+	if (w->held_up_at_ns == 0)
+		w->held_up_at_ns = now + HELD_UP_NS;
+	if (now < w->held_up_at_ns)
+		return;
+	w->held_up_at_ns = now + HELD_UP_NS;
+	if (w->ended)
+		say_held_end(w);
+	else
+		say_held_start(w);
+}
+
 /* A crash that the restart policy answers is no end: its successor is followed in its place. */
 static bool
 is_over(const struct follower *w)
@@ -594,6 +661,7 @@ turn(struct follower *w, int *status, struct err *e)
 	take_done(w, (int64_t)(w->tally.saved + w->tally.skipped));
 	say_status(w);
 	say_waiting(w);
+	say_held_up(w);
 	out_flush(w->f->out);
 	note_restart(w);
 	if (is_over(w) || w->next[0] != '\0') {

@@ -110,6 +110,8 @@ static void
 drop(struct daemon *d, struct job *j)
 {
 	d->jobs.count--;
+	if (d->jobs.count == 0)
+		err_clear(&d->jobs.last); /* of what has been written by now */
 	job_free(j);
 }
 

@@ -83,4 +83,25 @@ equal "no run came of the start that failed" "$before" "$(rows)"
 touch "$T/go"
 next=$("$FLOWSUP" start -- true)
 check "and new runs run" wait_until is "$next" completed
+
+# ---- Who waits is told what for ----
+says() { grep -qE "$1" "$T/said"; }
+touch "$FAIL_SYNC"
+"$FLOWSUP" start --wait -- true >"$T/out" 2>"$T/said" &
+waits=$!
+check "a run that cannot be recorded as started: who waits is told" \
+	wait_until says "is not started yet: the supervisor cannot record it: run .*state.db"
+rm "$FAIL_SYNC"
+wait "$waits"
+equal "then it goes on" 0 $?
+rm "$T/go"
+"$FLOWSUP" start --wait -- sh -c "touch '$T/begun'; until [ -e '$T/go' ]; do sleep 0.02; done" >"$T/out" 2>"$T/said" &
+waits=$!
+wait_until [ -e "$T/begun" ]
+touch "$FAIL_SYNC" "$T/go"
+check "one whose end cannot be recorded: who waits is told, too" \
+	wait_until says "has ended; waits until that can be recorded in '$FLOWSUP_HOME/state.db'"
+rm "$FAIL_SYNC"
+wait "$waits"
+equal "then its end is known" 0 $?
 plan
