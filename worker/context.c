@@ -79,20 +79,24 @@ add_marks(struct building *b, struct err *e)
 	const struct worker *w = b->w;
 	const char *id = w->flow->ops[b->op].id;
 	size_t from;
-	char number[16];
+	char number[DECIMAL_TEXT];
 
-	snprintf(number, sizeof(number), "%u", (unsigned)w->ops[b->op].attempts);
+	decimal_put(number, w->ops[b->op].attempts);
 	if (given_variable(b, "FLOWSUP_OP_ID", id, e) != 0 ||
 	    given_variable(b, "FLOWSUP_ATTEMPT", number, e) != 0)
 		return -1;
 	from = b->text->len;
-	buf_printf(b->text, "FLOWSUP_ARTIFACTS=%s/%s", w->artifacts_path, id);
-	buf_putc(b->text, '\0');
+	buf_puts(b->text, "FLOWSUP_ARTIFACTS=");
+	buf_puts(b->text, w->artifacts_path);
+	buf_putc(b->text, '/');
+	buf_add(b->text, id, strlen(id) + 1);
 	if (given_add(b, from, e) != 0)
 		return -1;
 	from = b->text->len;
-	buf_printf(b->text, "FLOWSUP_IDEMPOTENCY_KEY=%s-%s", w->origin, id);
-	buf_putc(b->text, '\0');
+	buf_puts(b->text, "FLOWSUP_IDEMPOTENCY_KEY=");
+	buf_puts(b->text, w->origin);
+	buf_putc(b->text, '-');
+	buf_add(b->text, id, strlen(id) + 1);
 	return given_add(b, from, e);
 }
 
@@ -252,7 +256,7 @@ add_exec_word(struct building *b, size_t i, struct err *e)
 	size_t from = b->text->len;
 	char what[64];
 
-	if (given_is_literal(b->w, b->op))
+	if (given_is_literal(b->w, b->op) || strchr(text, '{') == NULL)
 		return add_word(b, text, e);
 	snprintf(what, sizeof(what), "word %zu of exec", i);
 	return given_rendered(b, what, text, e) != 0 ? -1 : given_add(b, from, e);

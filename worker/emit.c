@@ -41,20 +41,42 @@ struct emitted {
 
 /* ---- Tokens ---- */
 
+/* For many attempts at once: a system call for each costs more than the bits. */
+static const unsigned char *
+take_bits(struct worker *w, struct err *e)
+{
+	if (w->tokens.left == 0) {
+		/* Up to 256 bytes come whole, or not at all: getrandom(2). */
+		if (getrandom(w->tokens.bits, sizeof(w->tokens.bits), 0) != (ssize_t)sizeof(w->tokens.bits)) {
+			err_sys(e, ERR_IO, errno, "cannot get random bits");
+			return NULL;
+		}
+		w->tokens.left = TOKENS_AT_ONCE;
+	}
+	return w->tokens.bits[--w->tokens.left];
+}
+
 int
 emit_token(struct attempt_run *a, struct err *e)
 {
 	static const char digits[] = "0123456789abcdef";
-	unsigned char bits[16];
+	const unsigned char *bits = take_bits(a->w, e);
+	char *to = a->token;
 	size_t n;
+	int shift = 32;
 
-	if (getrandom(bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
-		return err_sys(e, ERR_IO, errno, "cannot get random bits");
-	for (n = 0; n < sizeof(bits); n++) {
-		a->token[2 * n] = digits[bits[n] >> 4];
-		a->token[2 * n + 1] = digits[bits[n] & 15];
+	if (bits == NULL)
+		return -1;
+	for (n = 0; n < TOKEN_BYTES; n++) {
+		*to++ = digits[bits[n] >> 4];
+		*to++ = digits[bits[n] & 15];
 	}
-	snprintf(a->token + 2 * n, sizeof(a->token) - 2 * n, "-%x", (unsigned)a->op);
+	*to++ = '-';
+	while (shift > 4 && a->op >> (shift - 4) == 0)
+		shift -= 4;
+	for (; shift > 0; shift -= 4)
+		*to++ = digits[a->op >> (shift - 4) & 15];
+	*to = '\0';
 	return 0;
 }
 

@@ -7,41 +7,77 @@
 enum { EVENTS_HELD = 64 << 10 }; /* bytes before they are handed over within a turn */
 
 #define NS_PER_US INT64_C(1000)
+#define US_PER_S INT64_C(1000000)
 
-/* By whole numbers: to print a binary fraction in decimal costs many times as much, twice an event. */
+/* Nothing here is printed by a format: several events are written for each operation. */
+#define PUT(to, text) buf_add((to), (text), sizeof(text) - 1)
+
 static void
 add_seconds(struct buf *to, int64_t ns)
 {
-	buf_printf(to, "%lld.%06lld", (long long)(ns / NS_PER_S),
-	    (long long)(ns % NS_PER_S / NS_PER_US));
+	int64_t us = ns / NS_PER_US, part;
+	char fraction[] = ".000000";
+	size_t at = sizeof(fraction) - 1;
+
+	if (us < 0)
+		us = 0;
+	buf_int(to, us / US_PER_S);
+	for (part = us % US_PER_S; part > 0; part /= 10)
+		fraction[--at] = (char)('0' + part % 10);
+	buf_add(to, fraction, sizeof(fraction) - 1);
+}
+
+/* Names of members and events, ids and words of ours need no escapes. */
+static void
+add_plain(struct buf *to, const char *text)
+{
+	buf_putc(to, '"');
+	buf_puts(to, text);
+	buf_putc(to, '"');
 }
 
 static void
 add_member(struct buf *to, const char *name)
 {
 	buf_putc(to, ',');
-	json_write_string(to, slice_of(name));
+	add_plain(to, name);
 	buf_putc(to, ':');
 }
 
 void
 event_begin(struct worker *w, const char *name)
 {
-	buf_puts(&w->events, "{\"event\":");
-	json_write_string(&w->events, slice_of(name));
-	buf_puts(&w->events, ",\"time\":");
+	PUT(&w->events, "{\"event\":");
+	add_plain(&w->events, name);
+	PUT(&w->events, ",\"time\":");
 	add_seconds(&w->events, clock_wall_ns());
-	buf_puts(&w->events, ",\"mono\":");
+	PUT(&w->events, ",\"mono\":");
 	add_seconds(&w->events, clock_monotonic_ns() - w->begun_ns);
-	buf_printf(&w->events, ",\"run\":\"%s\"", w->run_id);
+	PUT(&w->events, ",\"run\":");
+	add_plain(&w->events, w->run_id);
+}
+
+static bool
+is_plain(const char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\')
+			return false;
+	return true;
 }
 
 void
 event_text(struct worker *w, const char *name, const char *value)
 {
+	struct json *text;
 	bool replaced;
-	struct json *text = json_string_lossy(slice_of(value), &replaced);
 
+	if (is_plain(value)) {
+		add_member(&w->events, name);
+		add_plain(&w->events, value);
+		return;
+	}
+	text = json_string_lossy(slice_of(value), &replaced);
 	if (text == NULL) {
 		w->events.failed = true;
 		return;
@@ -62,7 +98,7 @@ void
 event_int(struct worker *w, const char *name, int64_t value)
 {
 	add_member(&w->events, name);
-	buf_printf(&w->events, "%lld", (long long)value);
+	buf_int(&w->events, value);
 }
 
 void
@@ -76,7 +112,7 @@ void
 event_op(struct worker *w, uint32_t i)
 {
 	add_member(&w->events, "op");
-	json_write_string(&w->events, slice_of(w->flow->ops[i].id));
+	add_plain(&w->events, w->flow->ops[i].id);
 	if (w->ops[i].attempts > 0)
 		event_int(w, "attempt", w->ops[i].attempts);
 }
@@ -84,7 +120,7 @@ event_op(struct worker *w, uint32_t i)
 void
 event_end(struct worker *w)
 {
-	buf_puts(&w->events, "}\n");
+	PUT(&w->events, "}\n");
 	/* One turn can have as many events as there are operations. */
 	if (w->events.len > EVENTS_HELD)
 		events_flush(w);
@@ -98,27 +134,44 @@ event_of_op(struct worker *w, const char *name, uint32_t i)
 	event_end(w);
 }
 
+/* ---- attempts.log ---- */
+
+static void
+attempt_begin(struct worker *w, const char *kind, uint32_t i, unsigned attempt)
+{
+	PUT(&w->attempts, "{\"kind\":");
+	add_plain(&w->attempts, kind);
+	add_member(&w->attempts, "op");
+	add_plain(&w->attempts, w->flow->ops[i].id);
+	add_member(&w->attempts, "attempt");
+	buf_uint(&w->attempts, attempt);
+}
+
 void
 events_late_leftover(struct worker *w, uint32_t i, unsigned attempt)
 {
-	buf_puts(&w->attempts, "{\"kind\":\"leftover\",\"op\":");
-	json_write_string(&w->attempts, slice_of(w->flow->ops[i].id));
-	buf_printf(&w->attempts, ",\"attempt\":%u}\n", attempt);
+	attempt_begin(w, "leftover", i, attempt);
+	PUT(&w->attempts, "}\n");
 }
 
 void
 events_attempt_end(struct worker *w, uint32_t i, unsigned attempt, enum op_class class, int code,
     int signal, unsigned leftovers)
 {
-	buf_puts(&w->attempts, "{\"kind\":\"end\",\"op\":");
-	json_write_string(&w->attempts, slice_of(w->flow->ops[i].id));
-	buf_printf(&w->attempts, ",\"attempt\":%u,\"class\":\"%s\",\"code\":%d", attempt,
-	    op_class_word(class), code);
-	if (signal > 0)
-		buf_printf(&w->attempts, ",\"signal\":%d", signal);
-	if (leftovers > 0)
-		buf_printf(&w->attempts, ",\"leftovers\":%u", leftovers);
-	buf_puts(&w->attempts, "}\n");
+	attempt_begin(w, "end", i, attempt);
+	add_member(&w->attempts, "class");
+	add_plain(&w->attempts, op_class_word(class));
+	add_member(&w->attempts, "code");
+	buf_int(&w->attempts, code);
+	if (signal > 0) {
+		add_member(&w->attempts, "signal");
+		buf_int(&w->attempts, signal);
+	}
+	if (leftovers > 0) {
+		add_member(&w->attempts, "leftovers");
+		buf_uint(&w->attempts, leftovers);
+	}
+	PUT(&w->attempts, "}\n");
 }
 
 static void

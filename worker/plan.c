@@ -155,13 +155,11 @@ plan_entries(const struct flow *f, size_t first)
 	struct json *plan = NULL;
 	size_t i;
 
-	for (i = 0; ids != NULL && list != NULL && i < f->nops; i++) {
-		if (uuid_make(ids[i], NULL) != 0)
-			break;
-		list[i] = ids[i];
-	}
-	if (ids != NULL && list != NULL && i == f->nops)
+	if (ids != NULL && list != NULL && uuids_make(ids, f->nops, NULL) == 0) {
+		for (i = 0; i < f->nops; i++)
+			list[i] = ids[i];
 		plan = flow_plan(f, list);
+	}
 	free(ids);
 	free(list);
 	while (first-- > 0)

@@ -65,7 +65,14 @@ const char *
 op_file_name(const struct worker *w, uint32_t i, unsigned attempt, const char *suffix,
     char to[OP_FILE_TEXT])
 {
-	snprintf(to, OP_FILE_TEXT, "%s.%u%s", w->flow->ops[i].id, attempt, suffix);
+	const char *id = w->flow->ops[i].id;
+	char *at = to;
+
+	assert(strlen(id) <= FLOW_MAX_ID && strlen(suffix) < OP_FILE_TEXT - FLOW_MAX_ID - DECIMAL_TEXT);
+	at = stpcpy(at, id);
+	*at++ = '.';
+	at = decimal_put(at, attempt);
+	stpcpy(at, suffix);
 	return to;
 }
 

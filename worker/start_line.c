@@ -15,7 +15,10 @@
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 
-enum { RANGES_MOST = 64 /* in the line; the rest of it never takes more than the others */ };
+enum {
+	RANGES_MOST = 64, /* in the line; the rest of it never takes more than the others */
+	START_LINE_USUAL = 250,
+};
 
 /* Who gets what we leave when we die: the supervisor that started us, while it lives. */
 static struct proc_id
@@ -49,7 +52,8 @@ add_limits(const struct attempt_run *a, struct buf *to)
 {
 	const struct flow_how *how = a->w->flow->ops[a->op].how;
 
-	buf_printf(to, ",\"grace_ms\":%lld", (long long)(how->grace_ns / NS_PER_MS));
+	buf_puts(to, ",\"grace_ms\":");
+	buf_int(to, how->grace_ns / NS_PER_MS);
 	if (how->timeout_ns > 0)
 		buf_printf(to, ",\"limit_ms\":%lld",
 		    (long long)((a->started_ns + turns_time_left_ns(a->w, a->op)) / NS_PER_MS));
@@ -68,12 +72,17 @@ add_rest(const struct attempt_run *a, struct buf *to)
 
 	if (a->keeper == NULL)
 		reaper = find_reaper(a->w);
-	if (reaper.pid > 0)
-		buf_printf(to, ",\"reaper\":%d,\"reaper_start\":%llu", (int)reaper.pid,
-		    (unsigned long long)reaper.start_ticks);
+	if (reaper.pid > 0) {
+		buf_puts(to, ",\"reaper\":");
+		buf_int(to, reaper.pid);
+		buf_puts(to, ",\"reaper_start\":");
+		buf_uint(to, reaper.start_ticks);
+	}
 	add_limits(a, to);
 	add_signals(a->agent, to);
-	buf_printf(to, ",\"token\":\"%s\"", a->token);
+	buf_puts(to, ",\"token\":\"");
+	buf_puts(to, a->token);
+	buf_putc(to, '"');
 	messages_ranges(flow_context_kept(a->w, CONTEXT_MESSAGES), a->w->flow->ops[a->op].id, &ranges);
 	if (ranges.len > 0 && has_room(&ranges))
 		buf_printf(to, ",\"messages\":%s", buf_text(&ranges));
@@ -87,8 +96,15 @@ add_rest(const struct attempt_run *a, struct buf *to)
 static void
 make_before(const struct attempt_run *a, struct start_line *to)
 {
-	snprintf(to->before, sizeof(to->before), "{\"kind\":\"start\",\"op\":\"%s\",\"attempt\":%u,\"pid\":",
-	    a->w->flow->ops[a->op].id, a->number);
+	const char *id = a->w->flow->ops[a->op].id;
+	char *at = to->before;
+
+	assert(strlen(id) <= FLOW_MAX_ID);
+	at = stpcpy(at, "{\"kind\":\"start\",\"op\":\"");
+	at = stpcpy(at, id);
+	at = stpcpy(at, "\",\"attempt\":");
+	at = decimal_put(at, a->number);
+	stpcpy(at, ",\"pid\":");
 }
 
 int
@@ -98,11 +114,12 @@ start_line_make(const struct attempt_run *a, struct start_line *to, struct err *
 	int rc;
 
 	make_before(a, to);
+	buf_reserve(&rest, START_LINE_USUAL);
 	add_rest(a, &rest);
 	rc = buf_ok(&rest, e);
 	assert(rc != 0 || rest.len < sizeof(to->rest));
 	if (rc == 0)
-		snprintf(to->rest, sizeof(to->rest), "%s", buf_text(&rest));
+		memcpy(to->rest, buf_text(&rest), rest.len + 1);
 	buf_clear(&rest);
 	return rc;
 }

@@ -55,7 +55,7 @@ struct reactive;
 /* ---- An attempt that runs ---- */
 
 /* 128 random bits and the operation's index, which leads to the attempt without a search. */
-enum { TOKEN_TEXT = 32 + 1 + 8 + 1 };
+enum { TOKEN_BYTES = 16, TOKEN_TEXT = 2 * TOKEN_BYTES + 1 + 8 + 1, TOKENS_AT_ONCE = 16 };
 
 enum attempt_stop {
 	STOP_NONE,
@@ -226,6 +226,11 @@ struct worker {
 		uint32_t of[WORKER_SPARE_DIRS];
 		unsigned count;
 	} spare_dirs;
+
+	struct { /* emit.c */
+		unsigned char bits[TOKENS_AT_ONCE][TOKEN_BYTES];
+		unsigned left;
+	} tokens;
 
 	/* ending.c, strays.c */
 	bool children_changed;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "flowsup/err.h"
@@ -48,6 +49,12 @@ void buf_add(struct buf *b, const void *bytes, size_t len);
 void buf_puts(struct buf *b, const char *text);
 void buf_putc(struct buf *b, char c);
 void buf_slice(struct buf *b, struct slice s);
+/* In decimal, at a fraction of the cost of buf_printf: for what is written for each operation. */
+void buf_int(struct buf *b, int64_t value);
+void buf_uint(struct buf *b, uint64_t value);
+enum { DECIMAL_TEXT = 21 }; /* 2^64 - 1 and a NUL */
+/* The digits at `to`, and a NUL; returns where that stands. */
+char *decimal_put(char *to, uint64_t value);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 /* Makes room for `more` bytes behind len and returns where they go, or NULL. */

@@ -70,6 +70,8 @@ bool home_had_runs(const struct home *h);
 int run_id_make(char to[RUN_ID_TEXT], struct err *e);
 bool run_id_is_valid(const char *text);
 int uuid_make(char to[UUID_TEXT], struct err *e);
+/* Many of them with few system calls. */
+int uuids_make(char (*to)[UUID_TEXT], size_t count, struct err *e);
 int invocation_id_make(char to[INVOCATION_ID_TEXT], struct err *e);
 
 /* What start, resume, fork and rerun hand to the worker. */

@@ -7,7 +7,8 @@
 #include "flowsup/clock.h"
 #include "flowsup/home.h"
 
-enum { UUID_BYTES = 16, INVOCATION_BYTES = 6, RUN_ID_BYTES = 3, RUN_ID_STAMP = 15 };
+enum { UUID_BYTES = 16, INVOCATION_BYTES = 6, RUN_ID_BYTES = 3, RUN_ID_STAMP = 15,
+	UUIDS_AT_ONCE = 16 /* 256 bytes */ };
 
 static int
 random_bytes(unsigned char *to, size_t len, struct err *e)
@@ -74,16 +75,28 @@ run_id_is_valid(const char *text)
 }
 
 int
+uuids_make(char (*to)[UUID_TEXT], size_t count, struct err *e)
+{
+	unsigned char bytes[UUIDS_AT_ONCE * UUID_BYTES], *one;
+	size_t i, n;
+
+	for (; count > 0; count -= n, to += n) {
+		n = count < UUIDS_AT_ONCE ? count : UUIDS_AT_ONCE;
+		if (random_bytes(bytes, n * UUID_BYTES, e) != 0)
+			return -1;
+		for (i = 0, one = bytes; i < n; i++, one += UUID_BYTES) {
+			one[6] = (unsigned char)((one[6] & 0x0f) | 0x40); /* version 4 */
+			one[8] = (unsigned char)((one[8] & 0x3f) | 0x80); /* variant of RFC 9562 */
+			hex(to[i], one, UUID_BYTES);
+		}
+	}
+	return 0;
+}
+
+int
 uuid_make(char to[UUID_TEXT], struct err *e)
 {
-	unsigned char bytes[UUID_BYTES];
-
-	if (random_bytes(bytes, sizeof(bytes), e) != 0)
-		return -1;
-	bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40); /* version 4 */
-	bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80); /* variant of RFC 9562 */
-	hex(to, bytes, sizeof(bytes));
-	return 0;
+	return uuids_make((char (*)[UUID_TEXT])to, 1, e);
 }
 
 int

@@ -59,8 +59,10 @@ buf_expect(struct buf *b, size_t more)
 void
 buf_add(struct buf *b, const void *bytes, size_t len)
 {
-	char *to = buf_reserve(b, len);
+	char *to;
 
+	/* Pieces are many and small, and as a rule there is room. */
+	to = !b->failed && len < b->cap - b->len ? b->data + b->len : buf_reserve(b, len);
 	if (to == NULL)
 		return;
 	if (len > 0)
@@ -85,6 +87,36 @@ void
 buf_slice(struct buf *b, struct slice s)
 {
 	buf_add(b, s.data, s.len);
+}
+
+char *
+decimal_put(char *to, uint64_t value)
+{
+	char digits[DECIMAL_TEXT];
+	size_t at = sizeof(digits);
+
+	digits[--at] = '\0';
+	do
+		digits[--at] = (char)('0' + value % 10);
+	while ((value /= 10) > 0);
+	memcpy(to, digits + at, sizeof(digits) - at);
+	return to + sizeof(digits) - at - 1;
+}
+
+void
+buf_uint(struct buf *b, uint64_t value)
+{
+	char digits[DECIMAL_TEXT];
+
+	buf_add(b, digits, (size_t)(decimal_put(digits, value) - digits));
+}
+
+void
+buf_int(struct buf *b, int64_t value)
+{
+	if (value < 0)
+		buf_putc(b, '-');
+	buf_uint(b, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 void

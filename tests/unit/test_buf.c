@@ -47,6 +47,29 @@ test_buf__appends_of_every_kind(void **state)
 }
 
 static void
+test_buf__decimals_are_those_of_printf(void **state)
+{
+	static const int64_t values[] = {0, 1, 9, 10, 99, 100, 1234567890, -1, -10, INT64_MAX, INT64_MIN};
+	struct buf b = {0}, wanted = {0};
+	char text[DECIMAL_TEXT];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		buf_int(&b, values[i]);
+		buf_putc(&b, ' ');
+		buf_uint(&b, (uint64_t)values[i]);
+		buf_putc(&b, ' ');
+		buf_printf(&wanted, "%lld %llu ", (long long)values[i], (unsigned long long)values[i]);
+	}
+	assert_string_equal(buf_text(&b), buf_text(&wanted));
+	assert_ptr_equal(decimal_put(text, UINT64_MAX), text + DECIMAL_TEXT - 1);
+	assert_string_equal(text, "18446744073709551615");
+	buf_clear(&b);
+	buf_clear(&wanted);
+}
+
+static void
 test_buf__grows_over_many_sizes(void **state)
 {
 	struct buf b = {0};
@@ -130,6 +153,7 @@ test_buf__slices_compare_by_bytes(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_buf__an_empty_one_is_a_text),
     cmocka_unit_test(test_buf__appends_of_every_kind),
+    cmocka_unit_test(test_buf__decimals_are_those_of_printf),
     cmocka_unit_test(test_buf__grows_over_many_sizes),
     cmocka_unit_test(test_buf__failure_sticks_until_reset),
     cmocka_unit_test(test_buf__steal_after_a_failure_gives_nothing),
