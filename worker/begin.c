@@ -357,7 +357,7 @@ open_writer(struct worker *w, struct err *e)
 	    .version = (int)option_uint(w, "checkpoint_format", 3),
 	    .compact_records = option_uint(w, "compact_records", CKPT_COMPACT_RECORDS),
 	    .compact_bytes = option_uint(w, "compact_bytes", CKPT_COMPACT_BYTES),
-	    .gather_ms = w->relaxed ? WORKER_GATHER_MS : 0,
+	    .gather_ms = w->relaxed ? WORKER_GATHER_RELAXED_MS : WORKER_GATHER_MS,
 	    .first_sequence = 1};
 
 	o.literal_limits = json_get(w->launch.options, "compact_records") != NULL ||

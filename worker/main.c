@@ -133,6 +133,7 @@ after_handlers(struct worker *w)
 	turns_decide(w);
 	settle_release(w);
 	admission_start(w);
+	settle_hurry(w);
 	settle_tell(w);
 	approval_tell(w);
 	reactive_tell(w);

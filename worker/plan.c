@@ -185,7 +185,7 @@ plan_store(struct worker *w)
 			err_nomem(&e);
 	}
 	w->planning.entries = entries != NULL ? json_ref(entries) : NULL;
-	if (entries == NULL || ckpt_admit(w->writer, CKPT_PLAN, entries, NULL, &ticket, &e) != 0) {
+	if (entries == NULL || ckpt_admit_now(w->writer, CKPT_PLAN, entries, NULL, &ticket, &e) != 0) {
 		flow_free(w->planning.next);
 		w->planning.next = NULL;
 		worker_error(w, &e);

@@ -139,11 +139,32 @@ settle_pending(struct worker *w, uint32_t i, const struct json *entry, struct er
 
 	if (unsaved_push(w, i, true, e) != 0)
 		return -1;
-	if (ckpt_admit(w->writer, CKPT_SPAWNED, json_ref(entry), NULL, &ticket, e) == 0)
+	if (ckpt_admit_now(w->writer, CKPT_SPAWNED, json_ref(entry), NULL, &ticket, e) == 0)
 		return 0;
 	w->unsaved_count--;
 	w->unsaved_pending--;
 	return -1;
+}
+
+/* Whether something goes on, or is lost that was dear, when it is on disk only a little later. */
+static bool
+is_waited_for(const struct worker *w, uint32_t i)
+{
+	const struct flow_op *def = &w->flow->ops[i];
+
+	if (!op_is_settled(&w->ops[i]) || plan_is_awaited(w, i))
+		return true;
+	return !w->relaxed &&
+	    (def->nsuccessors > 0 || def->kind == FLOW_INSTRUCTION || !def->how->idempotent);
+}
+
+static int
+admit(struct worker *w, uint32_t i, struct json *entry, struct json *context, struct err *e)
+{
+	uint64_t ticket;
+
+	return is_waited_for(w, i) ? ckpt_admit_now(w->writer, kind_of(w, i), entry, context, &ticket, e)
+				   : ckpt_admit(w->writer, kind_of(w, i), entry, context, &ticket, e);
 }
 
 /* context is the one that the outcome carries, or NULL. Consumes both. */
@@ -151,7 +172,6 @@ static void
 record(struct worker *w, uint32_t i, struct json *entry, struct json *context)
 {
 	struct err e = {0};
-	uint64_t ticket;
 
 	/* Room first: an admitted outcome must not be forgotten. */
 	if (unsaved_push(w, i, false, &e) != 0) {
@@ -166,7 +186,7 @@ record(struct worker *w, uint32_t i, struct json *entry, struct json *context)
 		json_unref(context);
 		err_nomem(&e);
 	}
-	if (entry == NULL || ckpt_admit(w->writer, kind_of(w, i), entry, context, &ticket, &e) != 0) {
+	if (entry == NULL || admit(w, i, entry, context, &e) != 0) {
 		w->unsaved_count--;
 		worker_error(w, &e);
 		return;
@@ -516,6 +536,14 @@ settle_release(struct worker *w)
 }
 
 /* ---- Acknowledgements ---- */
+
+/* In each turn. Where nothing runs, all that can come next is that it is saved. */
+void
+settle_hurry(struct worker *w)
+{
+	if (w->unsaved_count > 0 && (w->running == 0 || admission_over(w)))
+		ckpt_hurry(w->writer);
+}
 
 static void
 saved(struct worker *w, const struct ckpt_ack *ack)

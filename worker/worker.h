@@ -43,7 +43,9 @@ enum {
 	WORKER_BACKLOG = 128, /* of worker.sock: who comes when all peers are busy waits there */
 	WORKER_PEER_IDLE_S = 10,
 	WORKER_SPARE_DIRS = 64,
-	WORKER_GATHER_MS = 10 /* with relaxed durability outcomes wait so long for others */
+	/* An outcome that nothing waits for may wait so long for others, to be saved with them. */
+	WORKER_GATHER_MS = 2,
+	WORKER_GATHER_RELAXED_MS = 50
 };
 #define WORKER_INLINE_LIMIT ((uint64_t)1 << 20)
 
@@ -584,6 +586,8 @@ void settle_replayed(struct worker *w, uint32_t i, const struct json *entry);
 void settle_acks(struct worker *w);
 /* Tells successors of everything that counts. */
 void settle_release(struct worker *w);
+/* Lets nothing that is unsaved wait for others when nothing else can come of the run. */
+void settle_hurry(struct worker *w);
 /* In each turn: tells the database whether anything has failed. */
 void settle_tell(struct worker *w);
 

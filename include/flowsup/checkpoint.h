@@ -44,7 +44,7 @@ struct ckpt_options {
 	const char *run_id; /* its name in runs_fd; copied */
 	int version; /* 3 or 2; there is no default */
 	uint64_t compact_records, compact_bytes; /* positive */
-	unsigned gather_ms; /* outcomes may wait so long for others; 0: each is committed at once */
+	unsigned gather_ms; /* what is admitted may wait so long for others; 0: it is committed at once */
 	bool literal_limits; /* limits were given by hand: no growth with the base's size */
 	uint64_t first_sequence; /* of the first generation's records; 1 but in tests of exhaustion */
 };
@@ -102,6 +102,11 @@ int ckpt_writer_open(const struct ckpt_options *o, const struct json *state,
  */
 int ckpt_admit(struct ckpt_writer *w, enum ckpt_kind kind, struct json *entry, struct json *context,
     uint64_t *ticket, struct err *e);
+/* The same of what somebody waits for: neither it nor what came before it waits for others. */
+int ckpt_admit_now(struct ckpt_writer *w, enum ckpt_kind kind, struct json *entry, struct json *context,
+    uint64_t *ticket, struct err *e);
+/* What has been admitted does not wait for others any longer. */
+void ckpt_hurry(struct ckpt_writer *w);
 /* Readable when acknowledgements or a change of health wait; owned by the writer. */
 int ckpt_event_fd(const struct ckpt_writer *w);
 /* Next acknowledgement, or false. Resets the event when none is left. */

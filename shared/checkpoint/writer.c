@@ -95,10 +95,11 @@ acknowledge(void *arg, struct list *done)
 		w->progress.acked = list_last(done)->ack.ticket;
 	copy_counts(w);
 	list_move(&w->acked, done);
-	if (any)
-		signal_event(w);
 	pthread_cond_broadcast(&w->settled);
 	pthread_mutex_unlock(&w->mutex);
+	/* Without the mutex, which is the first thing that the loop wants when it wakes up. */
+	if (any)
+		signal_event(w);
 }
 
 /* ---- Trouble ---- */
@@ -412,9 +413,9 @@ ckpt_writer_close(struct ckpt_writer *w, bool abandon, struct err *e)
 
 /* ---- What the loop calls ---- */
 
-/* With the mutex held. An outcome that joins others which gather needs no wake-up. */
+/* With the mutex held. What joins others that gather needs no wake-up. */
 static void
-put_waiting(struct ckpt_writer *w, struct item *i)
+put_waiting(struct ckpt_writer *w, struct item *i, bool now)
 {
 	const bool first = w->waiting.head == NULL;
 
@@ -425,15 +426,14 @@ put_waiting(struct ckpt_writer *w, struct item *i)
 		w->gather_until.tv_sec += w->gather_until.tv_nsec / 1000000000;
 		w->gather_until.tv_nsec %= 1000000000;
 	}
-	/* Changes of the context are what somebody waits for. */
-	if (i->ack.kind == CKPT_CONTEXT)
+	if (now)
 		w->urgent = true;
-	if (w->o.gather_ms == 0 || first || w->urgent)
+	if (w->o.gather_ms == 0 || first || now)
 		pthread_cond_signal(&w->work);
 }
 
-int
-ckpt_admit(struct ckpt_writer *w, enum ckpt_kind kind, struct json *entry, struct json *context,
+static int
+admit(struct ckpt_writer *w, enum ckpt_kind kind, struct json *entry, struct json *context, bool now,
     uint64_t *ticket, struct err *e)
 {
 	struct item *i = item_new(kind, entry, context, e);
@@ -454,9 +454,35 @@ ckpt_admit(struct ckpt_writer *w, enum ckpt_kind kind, struct json *entry, struc
 	w->progress.admitted = w->tickets;
 	if (ticket != NULL)
 		*ticket = w->tickets;
-	put_waiting(w, i);
+	put_waiting(w, i, now);
 	pthread_mutex_unlock(&w->mutex);
 	return 0;
+}
+
+/* Changes of the context are what somebody waits for. */
+int
+ckpt_admit(struct ckpt_writer *w, enum ckpt_kind kind, struct json *entry, struct json *context,
+    uint64_t *ticket, struct err *e)
+{
+	return admit(w, kind, entry, context, kind == CKPT_CONTEXT, ticket, e);
+}
+
+int
+ckpt_admit_now(struct ckpt_writer *w, enum ckpt_kind kind, struct json *entry, struct json *context,
+    uint64_t *ticket, struct err *e)
+{
+	return admit(w, kind, entry, context, true, ticket, e);
+}
+
+void
+ckpt_hurry(struct ckpt_writer *w)
+{
+	pthread_mutex_lock(&w->mutex);
+	if (w->waiting.head != NULL && !w->urgent) {
+		w->urgent = true;
+		pthread_cond_signal(&w->work);
+	}
+	pthread_mutex_unlock(&w->mutex);
 }
 
 int

@@ -70,7 +70,6 @@ test_batches__what_waits_together_shares_one_fsync(void **unused)
 	world_end(&s);
 }
 
-/* A context that is changed further while it is being saved: each admission keeps its version. */
 /* For longer than the test may take, so that only what is tested ends the gathering. */
 static void
 test_batches__outcomes_gather_until_somebody_waits(void **unused)
@@ -98,6 +97,38 @@ test_batches__outcomes_gather_until_somebody_waits(void **unused)
 	world_end(&s);
 }
 
+/* And what came before it. */
+static void
+test_batches__what_is_waited_for_does_not_gather(void **unused)
+{
+	struct world s;
+	struct json *entry;
+	struct err e = {0};
+	uint64_t ticket;
+
+	(void)unused;
+	world_make(&s);
+	s.o.gather_ms = 600000;
+	world_open(&s);
+	world_admit(&s, CKPT_OP, fixture_entry("op-0", "r"), NULL);
+	entry = fixture_entry("op-1", "r");
+	s.model = model_apply(s.model, CKPT_OP, entry, NULL);
+	assert_works(ckpt_admit_now(s.w, CKPT_OP, entry, NULL, &ticket, &e), e);
+	assert_true(test_wait_for(world_all_acked, s.w));
+	assert_int_equal(ckpt_progress(s.w).acked, 2);
+	/* What comes behind it gathers again. */
+	world_admit(&s, CKPT_OP, fixture_entry("op-2", "r"), NULL);
+	assert_int_equal(ckpt_progress(s.w).acked, 2);
+	ckpt_hurry(s.w);
+	assert_true(test_wait_for(world_all_acked, s.w));
+	assert_int_equal(fault_fs_calls(s.fs, "ckpt.append.sync"), 2);
+	/* Nothing waits: the next one is not meant. */
+	ckpt_hurry(s.w);
+	world_admit(&s, CKPT_OP, fixture_entry("op-0", "s"), NULL);
+	assert_int_equal(ckpt_progress(s.w).acked, 3);
+	world_end(&s);
+}
+
 static void
 test_batches__outcomes_do_not_gather_for_ever(void **unused)
 {
@@ -112,6 +143,7 @@ test_batches__outcomes_do_not_gather_for_ever(void **unused)
 	world_end(&s);
 }
 
+/* A context that is changed further while it is being saved: each admission keeps its version. */
 static void
 test_batches__later_versions_do_not_reach_into_earlier_ones(void **unused)
 {
@@ -163,6 +195,7 @@ test_batches__abandoned_outcomes_are_reported(void **unused)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_batches__what_waits_together_shares_one_fsync),
 	cmocka_unit_test(test_batches__outcomes_gather_until_somebody_waits),
+	cmocka_unit_test(test_batches__what_is_waited_for_does_not_gather),
 	cmocka_unit_test(test_batches__outcomes_do_not_gather_for_ever),
 	cmocka_unit_test(test_batches__later_versions_do_not_reach_into_earlier_ones),
 	cmocka_unit_test(test_batches__abandoned_outcomes_are_reported),
