@@ -103,6 +103,7 @@ struct start {
 	const struct proc_spawn *what;
 	const char *path; /* after look-up */
 	int cwd_fd;	  /* or -1 */
+	const char *cwd;  /* where the child goes by name, or NULL */
 	int above_fds;	  /* the first number above every target */
 	struct rlimit64 rlimits[PROC_MAX_RLIMITS];
 	int resources[PROC_MAX_RLIMITS];
@@ -182,6 +183,8 @@ child_place(struct start *s)
 		child_check(s, STEP_NICE, syscall(SYS_setpriority, PRIO_PROCESS, 0, w->nice));
 	if (s->cwd_fd >= 0)
 		child_check(s, STEP_CHDIR, syscall(SYS_fchdir, s->cwd_fd));
+	else if (s->cwd != NULL)
+		child_check(s, STEP_CHDIR, syscall(SYS_chdir, s->cwd));
 }
 
 /* A number behind the last ')' by its field; -1 when the line is not understood. */
@@ -446,8 +449,35 @@ fill_plan(struct start *s, const struct proc_spawn *w)
 	}
 }
 
-/* The directory is opened here, so that relative parts of the search path can be looked up in it;
- * the child goes there by handle. *own says that the descriptor is ours to close. */
+/* An empty part is the current directory. */
+static bool
+has_relative_part(const char *search)
+{
+	for (; search != NULL; search = strchr(search, ':')) {
+		search += search[0] == ':';
+		if (search[0] != '/')
+			return true;
+	}
+	return false;
+}
+
+/* Where the path itself, or a relative part of the search path, begins there. */
+static bool
+is_looked_up_in_cwd(const struct proc_spawn *w)
+{
+	if (strchr(w->path, '/') != NULL)
+		return w->path[0] != '/';
+	return has_relative_part(w->search_path);
+}
+
+static int
+fail_at_cwd(const struct proc_spawn *w, int sys, struct err *e)
+{
+	return err_sys(e, ERR_ENVIRONMENT, sys, "cannot change to directory \"%s\"", w->cwd);
+}
+
+/* The directory is opened here where something is looked up in it; then the child goes there by handle,
+ * and else by name. *own says that the descriptor is ours to close. */
 static int
 open_cwd(struct start *s, int *own, struct proc_failure *failure, struct err *e)
 {
@@ -457,12 +487,15 @@ open_cwd(struct start *s, int *own, struct proc_failure *failure, struct err *e)
 	s->cwd_fd = w->cwd_fd;
 	if (w->cwd == NULL)
 		return 0;
+	if (w->cwd_fd < 0 && !is_looked_up_in_cwd(w)) {
+		s->cwd = w->cwd;
+		return 0;
+	}
 	*own = openat(w->cwd_fd >= 0 ? w->cwd_fd : AT_FDCWD, w->cwd,
 	    O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (*own < 0) {
 		fail_at(failure, STEP_CHDIR, errno);
-		return err_sys(e, ERR_ENVIRONMENT, errno, "cannot change to directory \"%s\"",
-		    w->cwd);
+		return fail_at_cwd(w, errno, e);
 	}
 	s->cwd_fd = *own;
 	return 0;
@@ -706,6 +739,8 @@ report(const struct start *s, struct err *e)
 {
 	const struct proc_spawn *w = s->what;
 
+	if (s->failed == STEP_CHDIR && w->cwd != NULL)
+		return fail_at_cwd(w, s->sys, e);
 	if (s->failed != STEP_EXECUTE)
 		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): each step has its words */
 		return err_sys(e, code_of_failure(s->failed, s->sys), s->sys,

@@ -569,6 +569,10 @@ test_proc__failures_are_told_exactly(void **state)
 		"cannot change to directory \"missing\"", ""},
 	    {"true", "plain", NULL, NULL, "change directory", ENOTDIR, ERR_ENVIRONMENT,
 		"\"plain\": Not a directory", ""},
+	    {"/bin/true", "missing", NULL, NULL, "change directory", ENOENT, ERR_ENVIRONMENT,
+		"cannot change to directory \"missing\"", ""},
+	    {"true", "missing", "/bin:", NULL, "change directory", ENOENT, ERR_ENVIRONMENT,
+		"cannot change to directory \"missing\"", ""},
 	    {"true", NULL, NULL, huge, "execute", E2BIG, ERR_ENVIRONMENT, "Argument list too long",
 		"arguments and environment are too large together: pass data by file"},
 	};
