@@ -101,6 +101,7 @@ struct attempt_run {
 	size_t messages;	     /* entries that its start has marked */
 	unsigned context_version;    /* of the file it is given; 0: none */
 	bool own_artifact_dir;	     /* nobody else's before, so far as anybody knows */
+	bool marked_artifact_dir;    /* it bears a time that says that nothing was put into it */
 	char token[TOKEN_TEXT];	     /* by which its processes are known to `emit` */
 	struct emitted *emitted;     /* NULL until it has asked for something */
 	struct asked *asked;	     /* the same, for further operations */
@@ -226,7 +227,9 @@ struct worker {
 	/* artifact_dir.c: empty ones under the names of operations that are over */
 	struct {
 		uint32_t of[WORKER_SPARE_DIRS];
+		bool marked[WORKER_SPARE_DIRS];
 		unsigned count;
+		enum { DIR_TIMES_UNKNOWN, DIR_TIMES_TELL, DIR_TIMES_TELL_NOTHING } times;
 	} spare_dirs;
 
 	struct { /* emit.c */

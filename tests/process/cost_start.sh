@@ -30,12 +30,18 @@ equal "files and directory are synced before the run has its name" 5 "$(head -n 
 # ---- An operation ----
 
 # When a process was made is read from a file only where the clock does not tell: at the turn of a tick.
-for i in $(seq 60); do printf 'true\n'; done | strace -f -e trace=openat,execve -o "$T/ops" "$FLOWSUP" start \
-	--foreground --each 'exec true' -j 1 >/dev/null 2>&1
+for i in $(seq 60); do printf 'true\n'; done | strace -f -e trace=openat,execve,getdents64,getrandom,wait4,waitid \
+	-o "$T/ops" "$FLOWSUP" start --foreground --each 'exec true' -j 1 >/dev/null 2>&1
 read_of() { grep -c '"/proc/self/stat"' "$1"; }
 note "60 operations: /proc/self/stat is read $(read_of "$T/ops") times"
 equal "all of them ran" 60 "$(grep -cE 'execve\("(/usr)?/bin/true"' "$T/ops")"
 check "and not each had a file read for its start time" [ "$(read_of "$T/ops")" -lt 60 ]
+calls_of() { grep -cE "$1" "$T/ops"; }
+note "directories are read $(calls_of 'getdents64\(') times, and opened $(calls_of 'O_DIRECTORY') times"
+check "nor its empty directory of artifacts read" [ "$(calls_of 'getdents64\(')" -lt 60 ]
+check "nor a directory opened to start in" [ "$(calls_of 'O_DIRECTORY')" -lt 60 ]
+check "nor random bits got for its token alone" [ "$(calls_of 'getrandom\(.*, 16, ')" -lt 60 ]
+note "ends of children are asked for $(calls_of 'waitid\(') times"
 
 # ---- Libraries ----
 

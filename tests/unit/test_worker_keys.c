@@ -394,6 +394,33 @@ test_worker__artifacts(void **state)
 	run_assert_failure(r, "fifo", "artifact", "not a regular file");
 }
 
+/* A directory in which nothing was left is handed on; what was left, stays, also where the directory has
+ * got the time of another one, and each operation finds its own empty. */
+static void
+test_worker__empty_artifact_directories_are_handed_on(void **state)
+{
+#define EMPTY "test -z \"$(ls -A \"$FLOWSUP_ARTIFACTS\")\" && "
+	struct run_fixture *r = *state;
+
+	completes(r, HEAD
+	    "  - {id: a, run: '" EMPTY "true'}\n"
+	    "  - {id: b, needs: [a], run: '" EMPTY "true'}\n"
+	    "  - {id: c, needs: [b], run: '" EMPTY ": > \"$FLOWSUP_ARTIFACTS/.kept\"'}\n"
+	    "  - {id: d, needs: [c], run: '" EMPTY "true'}\n"
+	    "  - {id: e, needs: [d], run: '" EMPTY "mkdir \"$FLOWSUP_ARTIFACTS/x\"; rmdir \"$FLOWSUP_ARTIFACTS/x\"'}\n"
+	    "  - {id: f, needs: [e], run: '" EMPTY ": > \"$FLOWSUP_ARTIFACTS/kept\"; "
+	    "touch -d 2001-01-01 \"$FLOWSUP_ARTIFACTS\"'}\n"
+	    "  - {id: g, needs: [f], run: '" EMPTY "true'}\n"
+	    "  - {id: h, needs: [g], run: '" EMPTY "rm -r \"$FLOWSUP_ARTIFACTS\"; : > \"$FLOWSUP_ARTIFACTS\"'}\n"
+	    "  - {id: i, needs: [h], run: '" EMPTY "true'}\n");
+	assert_int_equal(faccessat(r->run_fd, "artifacts/c/.kept", F_OK, 0), 0);
+	assert_int_equal(faccessat(r->run_fd, "artifacts/f/kept", F_OK, 0), 0);
+	assert_int_equal(faccessat(r->run_fd, "artifacts/h", F_OK, 0), 0);
+	assert_int_equal(faccessat(r->run_fd, "artifacts/a", F_OK, 0), -1);
+	assert_int_equal(faccessat(r->run_fd, "artifacts/d", F_OK, 0), -1);
+	assert_int_equal(faccessat(r->run_fd, "artifacts/i", F_OK, 0), 0);
+}
+
 /* What an earlier attempt left does not satisfy the contract, by whatever way its path leads. */
 static void
 test_worker__stale_artifacts(void **state)
@@ -575,6 +602,7 @@ static const struct CMUnitTest tests[] = {
     T(test_worker__bytes_that_are_no_utf8),
     T(test_worker__large_responses_stand_in_their_file),
     T(test_worker__artifacts),
+    T(test_worker__empty_artifact_directories_are_handed_on),
     T(test_worker__stale_artifacts),
     T(test_worker__retry),
     T(test_worker__idempotent_false),
