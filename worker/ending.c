@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -265,14 +266,60 @@ reap_adopted(struct worker *w)
 	}
 }
 
+/* Whether somebody waits for the end of a process that has no pidfd here. */
+static bool
+children_matter(const struct worker *w)
+{
+	return w->pinned > 0 || w->strays != NULL || w->keepers != NULL;
+}
+
+static void
+hear_children(void *arg)
+{
+	struct worker *w = arg;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	timer_disarm(&w->loop.timers, &w->hear_again);
+	w->children_changed = true;
+}
+
+/*
+ * Each end of an operation's process is told twice: by its pidfd, and by SIGCHLD, which wakes the loop
+ * once more. What has been adopted can stay a zombie for a moment, so unless somebody waits the signal
+ * is let go for that long: neither blocked nor handled, it is not even sent.
+ */
+static void
+ignore_children(struct worker *w)
+{
+	struct err e = {0};
+	sigset_t set;
+
+	if (timer_arm(&w->loop.timers, &w->hear_again,
+		clock_monotonic_ns() + ENDING_HEAR_AGAIN_MS * NS_PER_MS, hear_children, w, &e) != 0) {
+		worker_error(w, &e);
+		return;
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 void
 ending_children(struct worker *w)
 {
 	struct attempt_run *a, *following;
 
+	if (timer_is_armed(&w->hear_again) && children_matter(w))
+		hear_children(w);
 	if (!w->children_changed)
 		return;
 	reap_adopted(w);
+	if (!w->children_changed && !children_matter(w) &&
+	    (w->alive > 0 || w->ready.count > 0))
+		ignore_children(w);
 	for (a = w->pinned > 0 ? w->live : NULL; a != NULL; a = following) {
 		following = a->following;
 		if (w->ops[a->op].state == OP_ENDING)

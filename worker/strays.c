@@ -17,7 +17,9 @@
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
 
-enum { SWEEP_RATION = 50, SWEEP_SOONEST_MS = 20, MARKS_MOST = 256 << 10 };
+/* A sweep looks at every process there is: the part of the time that all of them may take is a promise
+ * to the operations, which want the processor too. */
+enum { SWEEP_RATION = 200, SWEEP_SOONEST_MS = 20, MARKS_MOST = 256 << 10 };
 
 struct stray {
 	struct worker *w;

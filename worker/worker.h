@@ -239,6 +239,7 @@ struct worker {
 
 	/* ending.c, strays.c */
 	bool children_changed;
+	struct timer hear_again; /* armed: SIGCHLD is let go until then */
 	unsigned alive;	 /* attempts whose process has not ended */
 	unsigned pinned; /* attempts whose process has ended but is not reaped */
 	bool any_leaves; /* an operation may leave processes behind */
@@ -540,7 +541,10 @@ void ending_drain(struct attempt_run *a);
 void ending_children(struct worker *w);
 /* Something of a may have gone: goes on with it if nothing is left. */
 void ending_look(struct attempt_run *a);
-enum { ENDING_GIVE_UP_S = 5 }; /* after KILL: what stands in the kernel is left to it */
+enum {
+	ENDING_GIVE_UP_S = 5, /* after KILL: what stands in the kernel is left to it */
+	ENDING_HEAR_AGAIN_MS = 100 /* so long what was adopted may stay a zombie */
+};
 
 /*
  * strays.c: processes of operations that are over, in sessions of their own. A pass over /proc
