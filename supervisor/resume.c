@@ -276,8 +276,15 @@ is_survivor(const struct examining *x, size_t i)
 static void
 take_over(struct examining *x, size_t i)
 {
-	resume_decide(x, i, RESUME_TAKE_OVER, "%s", strcmp(resume_fact(x, i, "survivor"), "running") == 0
-		? "still runs" : "has ended without its worker");
+	const char *word = resume_fact(x, i, "survivor");
+
+	if (strcmp(word, "unknown") == 0)
+		resume_decide(x, i, RESUME_TAKE_OVER, "its end is not known yet: a resume asks first%s", may_repeat(x, i)
+			? ", and runs it again where nobody knows"
+			: ", and is refused without --rerun-in-flight where nobody knows");
+	else
+		resume_decide(x, i, RESUME_TAKE_OVER, "%s", strcmp(word, "running") == 0
+			? "still runs" : "has ended without its worker");
 }
 
 /* A turn that was to take messages is done again, and nothing before it. False when there is none. */

@@ -60,7 +60,8 @@ const char *resume_action_word(enum resume_action action);
  *	"output":     text, why the file of an output fails that the response does not say
  *	"conversation": text, why its conversation cannot be continued
  *	"started":    true, a durable mark that an attempt was started
- *	"survivor":   "running", "ended" or "stopped": its latest attempt, that the log has no end of
+ *	"survivor":   "running", "ended" or "stopped": its latest attempt, that the log has no end of; of a dry
+ *		      run also "unknown": somebody may know more, whom a resume asks
  *	"unusable":   text, how it is, and why it cannot be taken over all the same
  *	"start":      object, the start line of that attempt
  *	"interrupted": object, the start line of one whose end nobody knows

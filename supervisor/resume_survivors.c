@@ -158,17 +158,30 @@ write_what_kernel_knows(const struct looking *l, const struct attempt *a, int pi
 	return rc == 0 ? 0 : kept_from_us(l, a, &why, e);
 }
 
-/* A dry run asks nobody to write an end down, nor waits for it: a resume may know more. */
+/* Whether the supervisor has not said all that it may have to say of it: once it has reported what the worker left,
+ * it has to say something of what it found running alone. */
+static bool
+may_be_told(const struct looking *l, const struct attempt *a)
+{
+	return !is_reported(l->r) ||
+	    json_find(json_get(l->r->t->session.metadata, "running_operations"), "op", a->op) != NULL;
+}
+
+/* A dry run asks nobody to write an end down: a resume may know more, and asks first. */
 static int
-end_unheard(const struct looking *l, const struct attempt *a, bool there, struct err *e)
+end_unheard(const struct looking *l, const struct attempt *a, bool there, const char **state, struct err *e)
 {
 	bool stopped = false;
 	pid_t supervisor = client_supervisor(&l->r->t->home, &stopped);
 	struct buf who = {0};
 	struct json *text;
 
+	*state = NULL;
 	if (!there && supervisor == 0)
 		return 0;
+	/* A fork takes nothing over. */
+	if (!l->r->fork && (there || stopped || may_be_told(l, a)))
+		*state = "unknown";
 	if (supervisor != 0)
 		buf_printf(&who, "; the supervisor, process %d, %s", (int)supervisor,
 		    stopped ? "is stopped, and may know it" : "may know it, and is asked by a resume alone");
@@ -198,7 +211,7 @@ settle(struct looking *l, const struct attempt *a, int *pidfd, const char **stat
 		reported = is_reported(l->r);
 		*state = state_of(l, a);
 		if (*state == NULL && !l->waits && l->same_boot)
-			return end_unheard(l, a, there, e);
+			return end_unheard(l, a, there, state, e);
 		if (*state != NULL || !l->waits)
 			return 0;
 		heard = hear_supervisor(l, a, &why);

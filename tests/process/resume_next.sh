@@ -103,4 +103,23 @@ END
 run=$(cat "$T/id")
 matches "behind a failure: start --wait" "hint: flowsup resume $run --retry-failed --rerun-in-flight " "$(cat "$T/err")"
 asks "behind a failure" "$run" "--retry-failed --rerun-in-flight"
+
+# ---- An end that somebody may know whom a resume asks: a dry run does not guess ----
+rm -f paid
+run=$("$FLOWSUP" start pays.yaml)
+wait_until paid
+line=$(grep '"kind":"start","op":"pay"' "$(dir_of "$run")/attempts.log")
+supervisor=$(supervisor_pid) worker=$(worker_pid "$run") pid=$(json "$line" pid)
+stop_still "$supervisor"
+kill -KILL "$worker" "$(json "$line" reaper)" "$pid"
+wait_until gone "$worker" && wait_until gone "$pid"
+"$FLOWSUP" resume "$run" --dry-run >"$T/out" 2>"$T/err"
+equal "an end that is not known yet refuses no dry run" 0 $?
+matches "the row says so" "pay +taken over +its end is not known yet: a resume asks first, and is refused without --rerun-in-flight" "$(cat "$T/out")"
+equal "no option is suggested" "" "$(grep -- '--rerun' "$T/err")"
+matches "who may know it is" "how operation pay \\(process $pid\\) ended is not written down yet; the supervisor, process $supervisor" "$(cat "$T/err")"
+kill -CONT "$supervisor"
+out=$("$FLOWSUP" resume "$run" --wait 2>&1)
+matches "the resume learns it" "pay taken over.*pay failed: ended by SIGKILL" "$(tr '\n' ' ' <<<"$out")"
+equal "and repeats nothing" 1 "$(wc -l <paid)"
 plan
