@@ -172,6 +172,8 @@ void cli_print_error(const struct err *e, bool json);
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_advice(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* err_hint() of a command of any length: one that has no room in *e is kept until *e is printed. Returns -1. */
+int cli_hint_whole(const struct buf *command, struct err *e);
 /* Appends a hint as it is printed. */
 void cli_hint_text(struct buf *to, const char *hint);
 /*

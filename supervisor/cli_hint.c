@@ -20,8 +20,7 @@ put_word(struct buf *to, const char *word)
 static int
 hint_line(struct buf *line, struct err *e)
 {
-	if (!line->failed)
-		err_hint(e, "%s", buf_text(line));
+	cli_hint_whole(line, e);
 	buf_clear(line);
 	return -1;
 }

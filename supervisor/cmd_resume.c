@@ -289,7 +289,7 @@ tell_lacking(const struct resuming *r, const struct json *names, struct err *e)
 		required = asked.len > 0;
 		buf_printf(&asked, "flowsup resume %s%s   # %s", r->t->session.run_id, buf_text(&flags),
 		    required ? "asks for what is required" : "to go without");
-		err_hint(e, "%s", buf_text(&asked));
+		cli_hint_whole(&asked, e);
 	}
 	flow_free(flow);
 	buf_clear(&text);

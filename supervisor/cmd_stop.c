@@ -94,7 +94,7 @@ tell_ended(struct cli *c, struct target *t, const struct endops_result *r, struc
 	}
 	err_set(e, ERR_REFUSED, "run %s has crashed, and nothing of it runs", t->session.run_id);
 	paste_resume(&text, &t->home, c->home, &t->session);
-	err_hint(e, "%s", buf_text(&text));
+	cli_hint_whole(&text, e);
 	buf_clear(&text);
 	return -1;
 }

@@ -545,6 +545,23 @@ lifted_by(const struct resuming *r, size_t i)
 	return flag != NULL ? json_string_lossy((struct slice){flag, strcspn(flag, "|")}, NULL) : json_null();
 }
 
+/* The first of those that lift what it is refused for, or null. */
+static struct json *
+row_command(const struct resuming *r, size_t i)
+{
+	const struct json *failure = r->plan.rows[i].action == RESUME_REFUSED
+	    ? json_find(r->plan.failures, "op", r->flow->ops[i].id) : NULL;
+	struct buf command = {0};
+	struct json *text = json_null();
+
+	if (failure != NULL && command_of(r, failure, 0, &command)) {
+		json_unref(text);
+		text = command.failed ? NULL : json_string_lossy(buf_view(&command), NULL);
+	}
+	buf_clear(&command);
+	return text;
+}
+
 static struct json *
 rows_json(const struct resuming *r)
 {
@@ -559,6 +576,7 @@ rows_json(const struct resuming *r)
 		one = json_set(one, "reason", json_string_lossy(slice_of(row->reason), NULL));
 		one = json_set(one, "rerun", json_bool(row->rerun));
 		one = json_set(one, "lifted_by", lifted_by(r, i));
+		one = json_set(one, "command", row_command(r, i));
 		rows = json_append(rows, one);
 	}
 	return rows;
@@ -595,6 +613,20 @@ failures_json(const struct resuming *r)
 	return all;
 }
 
+/* What lifts all that it is refused for, as the hint says it, or null. */
+static struct json *
+whole_json(const struct resuming *r)
+{
+	struct buf command = {0};
+	struct json *text;
+
+	if (!resume_is_accepted(&r->plan))
+		whole_command(r, &command);
+	text = command.failed ? NULL : command.len == 0 ? json_null() : json_string_lossy(buf_view(&command), NULL);
+	buf_clear(&command);
+	return text;
+}
+
 struct json *
 resuming_json(const struct resuming *r)
 {
@@ -602,6 +634,7 @@ resuming_json(const struct resuming *r)
 	    json_string_lossy(slice_of(r->name), NULL));
 
 	o = json_set(o, "accepted", json_bool(resume_is_accepted(&r->plan)));
+	o = json_set(o, "command", whole_json(r));
 	o = json_set(o, "operations", rows_json(r));
 	o = json_set(o, "failures", failures_json(r));
 	o = json_set(o, "dropped", r->plan.dropped != NULL ? json_ref(r->plan.dropped) : json_array());
@@ -623,7 +656,7 @@ hint_whole(const struct resuming *r, struct err *e)
 
 	whole_command(r, &command);
 	if (command.len > 0)
-		err_hint(e, "%s", buf_text(&command));
+		cli_hint_whole(&command, e);
 	buf_clear(&command);
 	return -1;
 }

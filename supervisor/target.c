@@ -207,7 +207,7 @@ target_check_own(const struct home *h, const struct session *s, struct err *e)
 		return 0;
 	err_set(e, ERR_REFUSED, "run %s is here a copy: it belongs to the state directory '%s'", s->run_id, path);
 	paste_command(&show, "show", path, s->run_id, NULL);
-	err_hint(e, "%s", buf_text(&show));
+	cli_hint_whole(&show, e);
 	buf_clear(&show);
 	return -1;
 }
@@ -249,7 +249,7 @@ target_check_seen(const struct cli *c, const struct target *t, struct err *e)
 	if (target_is_lost(&t->home, &t->session, &text)) {
 		rc = err_set(e, ERR_REFUSED, "%s", buf_text(&text));
 		target_lost_hint(c->home, &t->session, &hint);
-		err_hint(e, "%s", buf_text(&hint));
+		cli_hint_whole(&hint, e);
 	}
 	buf_clear(&text);
 	buf_clear(&hint);

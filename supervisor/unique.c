@@ -164,7 +164,7 @@ refuse(const struct cli *c, const struct home *h, struct store *s, const char *b
 	session_clear(&row);
 	if (count_block(h, s, blocker, e) == 0) {
 		err_set(e, ERR_REFUSED, "%s: %s", what, buf_text(&holder));
-		err_hint(e, "%s", buf_text(&hint));
+		cli_hint_whole(&hint, e);
 	}
 	buf_clear(&holder);
 	buf_clear(&hint);

@@ -142,6 +142,19 @@ equal "which gives it a new id" 0 $?
 equal "and completes" 0 $?
 equal "with nothing done twice" "1 1 1" "$(times one) $(times two) $(times side)"
 equal "the run here was not resumed by that" null "$(json "$("$FLOWSUP" show "$run" --json)" resumed_as)"
+long=$T/$(printf 'l%.0s' {1..150})/$(printf 'm%.0s' {1..150})
+mkdir -p "$long"
+cp -a "$dir" "$long/copy"
+rm -r "$long/copy/artifacts/one/d"
+for json in "" --json; do
+	out=$("$FLOWSUP" resume --home "$T/home2" "$long/copy" --retry-failed --dry-run $json 2>&1)
+	equal "a command longer than any message: refused ${json:-without it}" 4 $?
+	matches "is whole in the hint ${json:-without it}" \
+		"hint(: |\":\")flowsup resume $long/copy --home $T/home2 --retry-failed --accept-missing-artifacts(\"|$)" "$out"
+done
+matches "and in JSON: of all" "\"command\":\"flowsup resume $long/copy --home $T/home2 --retry-failed --accept-missing-artifacts\",\"operations\"" "$out"
+matches "and of each row" "\"lifted_by\":\"accept-missing-artifacts\",\"command\":\"flowsup resume $long/copy --home $T/home2 --retry-failed --accept-missing-artifacts\"}" "$out"
+matches "but not of what is not refused" '"id":"side"[^}]*"command":null' "$out"
 "$FLOWSUP" supervisor stop --home "$T/home2" >/dev/null 2>&1
 mv "$dir" "$T/moved"
 out=$("$FLOWSUP" resume "$run" --retry-failed 2>&1)
