@@ -169,12 +169,13 @@ take_verdict(struct outcome *o, const struct provider_result *r)
 /* From here on the answer is what was said, not the records around it. */
 static int
 lead_to_answer(struct agent *g, const struct provider_result *r, struct outcome_input *in,
-    struct err *e)
+    struct outcome *o, struct err *e)
 {
 	struct stat st;
 
 	if (is_raw(g))
 		return 0;
+	o->lossy = r->lossy;
 	if (open_answer(g, e) != 0)
 		return -1;
 	if (r->has_answer && write_answer(g, buf_view(&r->answer), e) != 0)
@@ -193,7 +194,7 @@ judge(struct agent *g, struct outcome_input *in, struct outcome *o, const struct
 {
 	struct buf errors = {0}, out = {0};
 	struct provider_end end = {.known = in->end.known, .signaled = in->end.signaled,
-	    .code = in->end.code, .hung = g->hung};
+	    .code = in->end.code, .dumped = in->end.dumped, .hung = g->hung};
 	struct provider_result r = {0};
 	char name[OP_FILE_TEXT + sizeof(AGENT_LAST) + 1];
 	int rc;
@@ -219,7 +220,7 @@ judge(struct agent *g, struct outcome_input *in, struct outcome *o, const struct
 		o->conversation = conversation(g, &r);
 		o->usage = r.usage != NULL ? json_ref(r.usage) : NULL;
 		take_verdict(o, &r);
-		rc = lead_to_answer(g, &r, in, e);
+		rc = lead_to_answer(g, &r, in, o, e);
 	}
 out:
 	provider_result_clear(&r);
@@ -287,10 +288,13 @@ after_look(struct attempt_run *a)
 {
 	struct agent *g = a->agent;
 
-	if (!g->ended && provider_reading_ended(g->reading)) {
-		g->ended = true;
+	bool ended = provider_reading_ended(g->reading);
+
+	if (!g->ended && ended)
 		arm(a, &g->drain, g->p->drain_ns, drain_due);
-	}
+	else if (g->ended && !ended) /* the line went on: that was no record */
+		timer_disarm(&a->w->loop.timers, &g->drain);
+	g->ended = ended;
 	arm(a, &g->look, AGENT_LOOK_MS * NS_PER_MS, look_due);
 }
 

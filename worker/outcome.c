@@ -331,15 +331,17 @@ static int
 as_text(const struct outcome_input *in, struct outcome *o, struct err *e)
 {
 	struct buf text = {0};
+	bool mended;
 	int rc;
 
 	if (in->size > in->inline_limit)
 		return by_reference(in, o, e);
 	rc = read_range(in->out_fd, 0, (size_t)in->size, &text, e);
 	if (rc == 0) {
-		o->response = json_string_lossy(buf_view(&text), &o->lossy);
+		o->response = json_string_lossy(buf_view(&text), &mended);
+		o->lossy |= mended;
 		rc = o->response == NULL ? err_nomem(e) : 0;
-		if (rc == 0 && o->lossy)
+		if (rc == 0 && mended)
 			rc = note_output(in, buf_view(&text), o->response, o, e);
 	}
 	buf_clear(&text);

@@ -180,7 +180,8 @@ typedef int provider_sink(void *arg, struct slice text, struct err *e);
 
 /*
  * Reads output as it grows; works in any pieces; memory is bounded by the limits above. Escape
- * sequences are taken out first; lines that are no JSON are passed over.
+ * sequences are taken out first; lines that are no JSON are passed over, and in a record U+FFFD stands
+ * for bytes that are no UTF-8.
  */
 struct provider_reading;
 int provider_reading_new(const struct provider *p, provider_sink *sink, void *arg,
@@ -189,12 +190,12 @@ void provider_reading_free(struct provider_reading *r);
 int provider_reading_feed(struct provider_reading *r, struct slice bytes, struct err *e);
 /* From where fd stands to its end. Blocks. ERR_IO. */
 int provider_reading_feed_file(struct provider_reading *r, int fd, struct err *e);
-/* The final record has come. */
+/* The final record has come, be it that the end of its line has not. What follows may show that it was none. */
 bool provider_reading_ended(const struct provider_reading *r);
 
 /* How the process ended. */
 struct provider_end {
-	bool known, signaled, hung; /* hung: had given its final record and was ended by us */
+	bool known, signaled, dumped, hung; /* hung: had given its final record and was ended by us */
 	int code;
 	struct slice out;    /* content of {out}; empty: none */
 	struct slice errors; /* end of standard error */
@@ -204,6 +205,7 @@ struct provider_result {
 	const char *class; /* NULL: success; "" when only the way it ended says what it was */
 	char *message;
 	bool has_answer; /* of formats other than text */
+	bool lossy;	 /* bytes of it that were no UTF-8 became U+FFFD */
 	struct buf answer;
 	char *id;	   /* of the conversation, as the output says, or NULL */
 	bool acknowledged; /* a turn was taken into the conversation */

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "flowsup/proc.h"
 #include "provider_private.h"
 
 enum { MESSAGE_MOST = 400 };
@@ -113,9 +114,11 @@ describe(const struct provider_reading *r, enum verdict verdict, const struct pr
 	struct slice last = cut(last_line(errors)), first = cut(first_line(error));
 
 	if (verdict == BAD_EXIT && end->signaled)
-		buf_printf(to, "ended by signal %d", end->code);
+		buf_printf(to, "ended by %s%s", proc_signal_name(end->code), end->dumped ? " (core dumped)" : "");
 	else if (verdict == BAD_EXIT)
 		buf_printf(to, "exit status %d", end->code);
+	else if (r->whole.cut)
+		buf_puts(to, "its JSON is cut off");
 	else if (verdict == NO_TERMINAL)
 		buf_puts(to, "it ended without its final record");
 	else if (verdict == NO_ANSWER)
@@ -253,6 +256,12 @@ was_acknowledged(const struct provider_reading *r, enum verdict verdict)
 	return verdict == GOOD;
 }
 
+static bool
+holds_replacement(const struct buf *text)
+{
+	return text->len > 0 && memmem(text->data, text->len, "\xef\xbf\xbd", 3) != NULL;
+}
+
 static int
 conclude(struct provider_reading *r, const struct provider_end *end, const char *error,
     const char *errors, struct provider_result *out, struct err *e)
@@ -265,6 +274,7 @@ conclude(struct provider_reading *r, const struct provider_end *end, const char 
 	    find_usage(r, &out->usage, e) != 0)
 		return -1;
 	out->has_answer = any && r->p->format != PROVIDER_TEXT;
+	out->lossy = r->mended && holds_replacement(&out->answer);
 	verdict = judge(r, end, any);
 	out->acknowledged = was_acknowledged(r, verdict);
 	if (verdict == GOOD)

@@ -5,7 +5,7 @@
  *	provider_keys.c	   keys and single values  provider_rules.c  its conditions and selectors
  *	provider_words.c   argv from templates     provider_match.c  conditions and selectors
  *	provider_reading.c output to records       provider_judge.c  records to a result
- *	ansi.c             escape sequences
+ *	provider_whole.c   one JSON text           ansi.c            escape sequences
  */
 #ifndef FLOWSUP_PROVIDER_PRIVATE_H
 #define FLOWSUP_PROVIDER_PRIVATE_H
@@ -99,15 +99,37 @@ bool selectors_any(const struct selectors *s, const struct found *states);
 /* As a value, for usage; NULL without memory, or when nothing was found. */
 struct json *selectors_value(const struct selectors *s, const struct found *states);
 
+/* Where brackets close that opened at the first byte looked at; each byte is looked at once. */
+struct brackets {
+	size_t at; /* looked at up to here */
+	unsigned depth;
+	bool in_string, escaped, closed;
+};
+/* Looks at what text has got since; at is behind the last bracket then. True when it closes. */
+bool brackets_close(struct brackets *b, struct slice text);
+
+/* One JSON text as it comes, in `line`; provider_whole.c. */
+struct whole {
+	size_t from, seek; /* where it begins; where the next line that may begin one is sought */
+	bool begun, inside; /* inside: seek is not at the beginning of a line */
+	bool line_seen;	    /* that its first line can begin a text */
+	bool done, cut; /* cut: it never closed */
+	unsigned beginnings;
+};
+
 struct provider_reading {
 	const struct provider *p;
 	provider_sink *sink;
 	void *arg;
 	struct ansi_filter ansi;
 	struct buf line, stripped;
+	struct brackets brackets;
+	struct whole whole;
 	bool passing_over; /* the rest of a line that is too long */
 	bool too_large;
 	bool ended, acknowledged, failed;
+	bool ends_open; /* the last line is a final record, but its end has not come */
+	bool mended;	/* a record had bytes that are no UTF-8 */
 	bool any_text;
 	uint64_t records, skipped, long_lines;
 	bool *rule_held;
@@ -116,5 +138,10 @@ struct provider_reading {
 /* What is left once nothing more comes. */
 int reading_rest(struct provider_reading *r, struct err *e);
 int reading_record(struct provider_reading *r, const struct json *record, struct err *e);
+/* json_parse(), but what is no UTF-8 becomes U+FFFD, and r knows. */
+int reading_parse(struct provider_reading *r, struct slice text, size_t most, struct json **out,
+    struct json_failure *failure, struct err *e);
+int whole_feed(struct provider_reading *r, struct slice text, struct err *e);
+int whole_rest(struct provider_reading *r, struct err *e);
 
 #endif

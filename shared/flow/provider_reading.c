@@ -1,12 +1,11 @@
-/* From bytes to records: lines, one JSON text, or an array of them. */
+/* From bytes to records, and lines of them; provider_whole.c has one JSON text, or an array. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "provider_private.h"
 
-/* A text begins at one of the first lines that can begin one: what a program says before it. */
-enum { BEGINNINGS_MOST = 64, READ_PIECE = 64 << 10 };
+enum { READ_PIECE = 64 << 10 };
 
 int
 provider_reading_new(const struct provider *p, provider_sink *sink, void *arg,
@@ -65,7 +64,36 @@ provider_reading_free(struct provider_reading *r)
 bool
 provider_reading_ended(const struct provider_reading *r)
 {
-	return r->ended;
+	return r->ended || r->ends_open;
+}
+
+/* The same with U+FFFD for what is no UTF-8. */
+static int
+parse_mended(struct slice text, const struct json_options *o, struct json **out,
+    struct json_failure *failure, struct err *e)
+{
+	struct json *mended = json_string_lossy(text, NULL);
+	int rc = mended == NULL ? err_nomem(e) : json_parse(json_text(mended), o, out, failure, e);
+
+	json_unref(mended);
+	return rc;
+}
+
+int
+reading_parse(struct provider_reading *r, struct slice text, size_t most, struct json **out,
+    struct json_failure *failure, struct err *e)
+{
+	struct json_options o = {.max_bytes = most};
+	int rc = json_parse(text, &o, out, failure, e);
+
+	if (rc == 0 || failure->fault != JSON_FAULT_UTF8)
+		return rc;
+	*failure = (struct json_failure){0};
+	*e = (struct err){0};
+	o.max_bytes = 3 * most; /* each byte may have become three */
+	rc = parse_mended(text, &o, out, failure, e);
+	r->mended |= rc == 0;
+	return rc;
 }
 
 int
@@ -107,7 +135,7 @@ trimmed(struct slice s)
 static int
 one_line(struct provider_reading *r, struct slice line, struct err *e)
 {
-	struct json_options o = {.max_bytes = PROVIDER_MAX_LINE};
+	struct json_failure failure = {0};
 	struct json *record = NULL;
 	struct err why = {0};
 	int rc;
@@ -115,7 +143,8 @@ one_line(struct provider_reading *r, struct slice line, struct err *e)
 	line = trimmed(line);
 	if (line.len == 0)
 		return 0;
-	if (line.data[0] != '{' || json_parse(line, &o, &record, NULL, &why) != 0) {
+	if (line.data[0] != '{' ||
+	    reading_parse(r, line, PROVIDER_MAX_LINE, &record, &failure, &why) != 0) {
 		if (why.code == ERR_NOMEM)
 			return err_nomem(e);
 		r->skipped++;
@@ -152,9 +181,47 @@ end_line(struct provider_reading *r, struct slice piece, struct err *e)
 	rc = keep_piece(r, piece, e);
 	if (rc == 0 && !r->passing_over)
 		rc = one_line(r, buf_view(&r->line), e);
-	r->passing_over = false;
+	r->passing_over = r->ends_open = false;
+	r->brackets = (struct brackets){0};
 	buf_reset(&r->line);
 	return rc;
+}
+
+/*
+ * A line whose end has not come may be the final record all the same: looked at once, where its object closes.
+ * It is read as a record when it has ended.
+ */
+static int
+look_at_open_line(struct provider_reading *r, struct err *e)
+{
+	struct slice line = buf_view(&r->line);
+	struct json_failure failure = {0};
+	struct json *record = NULL;
+	bool mended = r->mended;
+	struct err why = {0};
+	size_t from = 0;
+
+	while (from < line.len && strchr(" \t\r", line.data[from]) != NULL && line.data[from] != '\0')
+		from++;
+	if (!r->p->has_terminal || from == line.len || line.data[from] != '{')
+		return 0;
+	if (r->brackets.at < from)
+		r->brackets.at = from;
+	if (r->brackets.closed) {
+		/* Behind it nothing but blanks makes a record. */
+		r->ends_open = r->ends_open && trimmed(line).len + from == r->brackets.at;
+		return 0;
+	}
+	if (!brackets_close(&r->brackets, line))
+		return 0;
+	line = (struct slice){line.data + from, r->brackets.at - from};
+	if (trimmed(buf_view(&r->line)).len != line.len)
+		return 0;
+	if (reading_parse(r, line, PROVIDER_MAX_LINE, &record, &failure, &why) == 0)
+		r->ends_open = condition_holds(&r->p->rules->terminal, record);
+	r->mended = mended;
+	json_unref(record);
+	return why.code == ERR_NOMEM ? err_nomem(e) : 0;
 }
 
 static int
@@ -167,87 +234,11 @@ feed_lines(struct provider_reading *r, struct slice text, struct err *e)
 		lf = memchr(text.data, '\n', text.len);
 		piece = (struct slice){text.data, lf == NULL ? text.len : (size_t)(lf - text.data)};
 		if (lf == NULL)
-			return keep_piece(r, piece, e);
+			return keep_piece(r, piece, e) != 0 ? -1 : look_at_open_line(r, e);
 		if (end_line(r, piece, e) != 0)
 			return -1;
 		text.data += piece.len + 1;
 		text.len -= piece.len + 1;
-	}
-	return 0;
-}
-
-/* ---- One text ---- */
-
-static int
-feed_whole(struct provider_reading *r, struct slice text, struct err *e)
-{
-	if (r->too_large || r->line.len + text.len > PROVIDER_MAX_DOCUMENT) {
-		r->too_large = true;
-		buf_clear(&r->line);
-		return 0;
-	}
-	buf_slice(&r->line, text);
-	return buf_ok(&r->line, e);
-}
-
-static int
-whole_records(struct provider_reading *r, const struct json *v, struct err *e)
-{
-	struct json_iter it = json_iterate(v);
-	const struct json *item;
-
-	if (r->p->format == PROVIDER_JSON)
-		return reading_record(r, v, e);
-	while (json_next(&it, NULL, &item))
-		if (reading_record(r, item, e) != 0)
-			return -1;
-	return 0;
-}
-
-/* Tries to read a text that begins at `at`; what stands behind it does not matter. */
-static int
-try_whole(struct provider_reading *r, struct slice at, bool *done, struct err *e)
-{
-	struct json_options o = {.max_bytes = PROVIDER_MAX_DOCUMENT};
-	struct json_failure failure = {0};
-	struct json *v = NULL;
-	struct err why = {0};
-	int rc = json_parse(at, &o, &v, &failure, &why);
-
-	if (rc != 0 && failure.fault == JSON_FAULT_TRAILING) {
-		at.len = failure.where.offset;
-		why = (struct err){0};
-		rc = json_parse(at, &o, &v, &failure, &why);
-	}
-	if (rc != 0)
-		return why.code == ERR_NOMEM ? err_nomem(e) : 0;
-	*done = true;
-	rc = whole_records(r, v, e);
-	json_unref(v);
-	return rc;
-}
-
-static int
-read_whole(struct provider_reading *r, struct err *e)
-{
-	char first = r->p->format == PROVIDER_JSON ? '{' : '[';
-	struct slice text = buf_view(&r->line);
-	unsigned beginnings = 0;
-	bool done = false;
-	const char *lf;
-
-	while (text.len > 0 && !done && beginnings < BEGINNINGS_MOST) {
-		if (text.data[0] == first) {
-			beginnings++;
-			if (try_whole(r, text, &done, e) != 0)
-				return -1;
-		}
-		lf = memchr(text.data, '\n', text.len);
-		if (done || lf == NULL)
-			return 0;
-		r->skipped++;
-		text.len -= (size_t)(lf + 1 - text.data);
-		text.data = lf + 1;
 	}
 	return 0;
 }
@@ -283,17 +274,17 @@ provider_reading_feed(struct provider_reading *r, struct slice bytes, struct err
 	case PROVIDER_JSON_ARRAY:
 		break;
 	}
-	return feed_whole(r, bytes, e);
+	return whole_feed(r, bytes, e);
 }
 
-/* What is left when nothing more comes: a last line without its end, or the whole text. */
+/* What is left when nothing more comes: a last line without its end, or a text that never closed. */
 int
 reading_rest(struct provider_reading *r, struct err *e)
 {
 	if (r->p->format == PROVIDER_JSONL)
 		return end_line(r, (struct slice){"", 0}, e);
 	if (r->p->format != PROVIDER_TEXT)
-		return read_whole(r, e);
+		return whole_rest(r, e);
 	return 0;
 }
 

@@ -80,7 +80,7 @@ static const struct sample samples[] = {
     {"what standard error says last", "claude", "", "a\n\033[31mpanic: b\033[0m\n", "", 3, false, "",
 	NULL, NULL, "exit status 3: panic: b", false, NULL},
     {"ended by a signal in spite of its record", "claude", CLAUDE_RESULT, "", "", -9, false, "",
-	"All is well.", "s-1", "signal 9", true, CLAUDE_USAGE},
+	"All is well.", "s-1", "ended by SIGKILL", true, CLAUDE_USAGE},
     {"a record, then it hangs and is ended by us", "claude", CLAUDE_RESULT, "", "", -15, true, NULL,
 	"All is well.", "s-1", NULL, true, CLAUDE_USAGE},
     {"a last line without its end", "claude",
@@ -148,7 +148,16 @@ static const struct sample samples[] = {
     {"llm's message", "llm", "", "Error: No key found - add one\n", "", 1, false, "auth", NULL, NULL,
 	"No key found", false, NULL},
     {"llm's array that was cut", "llm", "[{\"response\":\"a\"", "", "", 0, false, "agent_error", NULL,
-	NULL, "gave no answer", false, NULL},
+	NULL, "its JSON is cut off", false, NULL},
+    {"what cannot begin an array hides none", "llm", "[not JSON\n[\n[{\"response\":\"a\"}]\n", "", "", 0, false,
+	NULL, "a", NULL, NULL, true, NULL},
+    {"a bracket that nothing closes hides none", "llm", "[\n[{\"response\":\"a]\\\"]\"}] bye", "", "", 0, false,
+	NULL, "a]\"]", NULL, NULL, true, NULL},
+    {"bytes that are no UTF-8", "claude",
+	"{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"a\xff z\"}\n", "", "", 0,
+	false, NULL, "a\xef\xbf\xbd z", NULL, NULL, true, NULL},
+    {"the same in an array", "llm", "[{\"response\":\"\xed\xa0\x80\"}]", "", "", 0, false, NULL,
+	"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", NULL, NULL, true, NULL},
 };
 
 static struct provider *
@@ -328,6 +337,66 @@ test_provider_output__large_document_is_refused(void **state)
 	provider_free(p);
 }
 
+/* ---- The final record, while the process stays ---- */
+
+static struct provider *
+with_format(const char *format)
+{
+	char file[1024];
+	struct provider *p = NULL;
+	struct err e = {0};
+
+	snprintf(file, sizeof(file),
+	    "{\"provider\":1,\"name\":\"t\",\"verified\":null,\"reads_user_settings\":false,"
+	    "\"exit_0_reliable\":false,\"prompt\":\"stdin\",\"start\":{\"new\":[\"t\"]},"
+	    "\"conversation\":{\"id\":\"none\"},\"output\":{\"format\":\"%s\",\"terminal\":{\"/t\":\"end\"},"
+	    "\"answer\":{\"path\":\"/v\"}}}", format);
+	assert_works(provider_read("t", "t", slice_of(file), &p, &e), e);
+	return p;
+}
+
+/* Fed byte by byte: whether the final record was seen at the end of each text, and what came of all. */
+static void
+assert_ends(const char *format, const char *before, const char *closing, const char *after, bool still,
+    const char *answer)
+{
+	struct provider *p = with_format(format);
+	struct provider_end end = {.known = true, .hung = true};
+	struct provider_reading *r = NULL;
+	struct provider_result result;
+	struct slice rest = slice_of(after);
+	struct err e = {0};
+
+	assert_works(provider_reading_new(p, NULL, NULL, &r, &e), e);
+	for (; *before != '\0'; before++) {
+		assert_works(provider_reading_feed(r, (struct slice){before, 1}, &e), e);
+		assert_false(provider_reading_ended(r));
+	}
+	assert_works(provider_reading_feed(r, slice_of(closing), &e), e);
+	assert_true(provider_reading_ended(r));
+	for (; rest.len > 0; rest.data++, rest.len--)
+		assert_works(provider_reading_feed(r, (struct slice){rest.data, 1}, &e), e);
+	assert_int_equal(provider_reading_ended(r), still);
+	assert_works(provider_reading_finish(r, &end, &result, &e), e);
+	assert_text("answer", format, result.has_answer ? buf_text(&result.answer) : NULL, answer);
+	provider_result_clear(&result);
+	provider_reading_free(r);
+	provider_free(p);
+}
+
+static void
+test_provider_output__final_record_of_each_format(void **state)
+{
+	(void)state;
+	assert_ends("json", "{\"t\":\"end\",\"v\":\"}\\\"x\"", "}", "\nbye {\n", true, "}\"x");
+	assert_ends("json", "hello\n{no}\n{\n \"t\":\"end\",\n \"v\":{\"a\":[1]}\n", "}", "", true, "{\"a\":[1]}");
+	assert_ends("json-array", "[{\"v\":1},\n{\"t\":\"end\"}", "]", "[]", true, "1");
+	assert_ends("jsonl", "{\"v\":1}\n{\"t\":\"end\",\"v\":2", "}", " \n", true, "2");
+	assert_ends("jsonl", "{\"v\":1}\n {\"t\":\"end\",\"v\":2", "}", "", true, "2");
+	assert_ends("jsonl", "{\"v\":1}\n{\"t\":\"end\",\"v\":2", "} ", "is what I say\n", false, "1");
+	assert_ends("jsonl", "{\"v\":1}\n{\"t\":\"end\",\"v\":2", "}", "}", false, "1");
+}
+
 /* ---- Text ---- */
 
 static int
@@ -377,6 +446,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_provider_output__long_line_is_passed_over),
     cmocka_unit_test(test_provider_output__long_result_is_a_failure_that_says_so),
     cmocka_unit_test(test_provider_output__large_document_is_refused),
+    cmocka_unit_test(test_provider_output__final_record_of_each_format),
     cmocka_unit_test(test_provider_output__text_goes_to_the_sink),
 };
 TEST_MAIN("provider_output", tests)
