@@ -283,6 +283,9 @@ follow(struct logs *l, struct err *e)
 		logs_measure_prefixes(l);
 		if (pump_all(l, e) != 0)
 			return -1;
+		/* Nobody here will ever say how a copy's goes on. */
+		if (target_check_own(&l->t->home, &l->t->session, e) != 0)
+			return -1;
 		l->tail = 0; /* what comes from now on is given whole */
 		out_look(l->c->out);
 		if (poll(&interrupt, 1, LOOK_MS) > 0) {

@@ -14,6 +14,7 @@ static const char *const examples[] = {
     "flowsup waiting          # approvals, and runs that cannot start without you", NULL};
 
 struct listing {
+	const struct home *home;
 	struct json *all;
 	const char *home_option;
 };
@@ -109,7 +110,10 @@ look(void *arg, const struct session *s)
 {
 	struct listing *l = arg;
 
-	if (s->status == STATUS_QUEUED && s->reason_code != NULL &&
+	/* A copy's is asked for where it belongs, and refused here. */
+	if (session_owner(s, l->home) != NULL)
+		;
+	else if (s->status == STATUS_QUEUED && s->reason_code != NULL &&
 	    strcmp(s->reason_code, "run.queued.environment") == 0)
 		add(l, s, "environment", NULL, NULL, resume_text(l, s), NULL);
 	else if ((s->status == STATUS_RUNNING || s->status == STATUS_PAUSED) && !session_is_draining(s))
@@ -151,7 +155,7 @@ list_all(struct cli *c, struct target *t, struct err *e)
 	static const struct session_filter live = {
 	    .statuses = {STATUS_QUEUED, STATUS_RUNNING, STATUS_PAUSED}, .nstatuses = 3,
 	    .oldest_first = true};
-	struct listing l = {.all = json_array(), .home_option = c->home};
+	struct listing l = {.home = &t->home, .all = json_array(), .home_option = c->home};
 	struct json_iter it;
 	const struct json *one;
 	int r = session_list(t->store, &live, look, &l, e);

@@ -265,6 +265,7 @@ facts_from_home(const struct view *v, const struct session *s, struct facts *f)
 	f->elsewhere = f->stalled = f->no_worker = false;
 	f->survivors = 0;
 	f->worker_pid = 0;
+	f->asked = (struct control_standing){0};
 }
 
 /* After the attempts: of a run of another place the lock says nothing here. */
@@ -388,8 +389,8 @@ answer_command(const struct view *v, const struct session *s, const struct facts
 	struct buf b = {0};
 	struct json *text;
 
-	if (op == NULL || (s->status != STATUS_RUNNING && s->status != STATUS_PAUSED) || f->asked.stopped ||
-	    session_is_draining(s))
+	if (op == NULL || f->copy_of != NULL || (s->status != STATUS_RUNNING && s->status != STATUS_PAUSED) ||
+	    f->asked.stopped || session_is_draining(s))
 		return json_null();
 	paste_command(&b, "approve", v->home_option, s->run_id, op);
 	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);

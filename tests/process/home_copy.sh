@@ -39,7 +39,15 @@ dead=$("$FLOWSUP" start -- sh -c "echo \$\$ >'$T/kept'; $long")
 wait_until [ -s "$T/kept" ]
 kill -KILL "$(worker_pid "$dead")"
 wait_until row_is "$z1" "$dead" crashed
+printf 'plan: [{id: a, run: "true"}, {id: b, needs: [a], gate: approve, run: "true"}]' >"$T/gate.yaml"
+gate=$("$FLOWSUP" start "$T/gate.yaml")
+asks() { "$FLOWSUP" waiting | grep -q "flowsup approve $gate b"; }
+wait_until asks
+# One that has crashed in the copy, where its policy would resume it.
+fails=$("$FLOWSUP" start --restart 3 -- sh -c "$long")
+wait_until worker_is_ready "$fails"
 cp -a "$z1" "$z2"
+sqlite3 "$z2/state.db" "UPDATE sessions SET status = 'crashed', reason_code = 'run.crashed.signal' WHERE run_id = '$fails'"
 
 list=$(of_copy list 2>&1)
 matches "a copy's run is shown as one" "$id .*copy of $z1" "$list"
@@ -55,6 +63,12 @@ refused "stop" stop "$id"
 refused "resume" resume "$id"
 refused "pause" ctl pause "$id"
 refused "waiting for it" wait "$id"
+refused "its output" logs -f "$id"
+equal "nor is one waited for that its policy would resume" 4 "$(of_copy wait "$fails" >/dev/null 2>&1; echo $?)"
+equal "or its output" 4 "$(of_copy logs -f "$fails" >/dev/null 2>&1; echo $?)"
+matches "what waits for a person waits there" "nothing waits for a person" "$(of_copy waiting 2>&1)"
+equal "no answer is offered that would be refused" null \
+	"$(json "$(of_copy list --json | grep "^{\"id\":\"$gate\"")" answer_command)"
 
 # ---- What it holds ----
 matches "a copy has no slot" '^one +1 +0 +0$' "$(of_copy queue list | grep '^one ')"
@@ -110,7 +124,8 @@ of_copy supervisor stop --all --now >/dev/null 2>&1
 equal "stopping all runs of the copy ends none of them" "running queued" "$(row "$z2" "$id") $(row "$z2" "$behind")"
 check "their processes live" alive "$(cat "$T/op")"
 touch "$T/go"
-for one in "$id" "$again" "$queued" "$keyed" "$behind"; do
+"$FLOWSUP" approve "$gate" b 2>/dev/null
+for one in "$id" "$again" "$queued" "$keyed" "$behind" "$gate"; do
 	check "the original's runs end as they are to" wait_until row_is "$z1" "$one" completed
 done
 equal "what waited was started once" 1 "$(grep -c x "$T/behind")"
