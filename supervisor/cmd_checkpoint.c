@@ -259,6 +259,13 @@ check_artifacts(struct verification *v, const struct json *contract, const struc
 	return evidence_each_artifact(contract, entry, check_artifact, &a);
 }
 
+/* It has no outcome yet, so nothing of one is recorded. */
+static bool
+is_pending(const struct json *entry)
+{
+	return slice_is(json_text(json_get(entry, "status")), "pending");
+}
+
 static int
 check_entry(struct verification *v, const struct json *entry, bool spawned, struct err *e)
 {
@@ -267,6 +274,8 @@ check_entry(struct verification *v, const struct json *entry, bool spawned, stru
 	const struct json *response = json_get(entry, "response");
 	enum evidence found;
 
+	if (is_pending(entry))
+		return 0;
 	if (name == NULL)
 		name = "(a name that is no plain text)";
 	if (evidence_of_response(entry, &found, e) != 0)
@@ -539,6 +548,20 @@ print_verification(struct output *out, const struct verification *v)
 	out_wrap(out, from, out_go_on(out, VERIFIED_INDENT));
 }
 
+/* Of one that the loader refuses nothing was looked at. */
+static struct json *
+refusal_json(const struct ckpt_report *r)
+{
+	struct json *o = json_set(json_object(), "checkpoint_recovery", ckpt_report_json(r));
+
+	o = json_set(o, "verdict", json_cstr(ckpt_status_name(CKPT_REFUSED)));
+	o = json_set(o, "problems", json_array());
+	o = json_set(o, "result_digests", json_null());
+	o = json_set(o, "response_files", json_null());
+	o = json_set(o, "outputs", json_null());
+	return json_set(o, "artifacts", json_null());
+}
+
 static struct json *
 verification_json(const struct verification *v)
 {
@@ -593,8 +616,7 @@ run_verify(struct cli *c, struct err *e)
 		goto out;
 	if (source_load(&s, e) != 0) {
 		if (e->code == ERR_CHECKPOINT && c->json)
-			out_json(c->out, json_set(json_object(), "checkpoint_recovery",
-			    ckpt_report_json(&s.report)));
+			out_json(c->out, refusal_json(&s.report));
 		else if (e->code == ERR_CHECKPOINT)
 			note_report(&s);
 		goto out;
@@ -625,8 +647,8 @@ entry_summary(const struct json *entry, bool spawned)
 	for (name = copied; *name != NULL; name++)
 		if ((value = json_get(entry, *name)) != NULL)
 			o = json_set(o, *name, json_ref(value));
-	return json_set(o, "response_bytes",
-	    json_uint(json_encoded_length(json_get(entry, "response"))));
+	return json_set(o, "response_bytes", is_pending(entry) ? json_null()
+	    : json_uint(json_encoded_length(json_get(entry, "response"))));
 }
 
 static struct json *
@@ -658,7 +680,7 @@ print_summaries(struct output *out, const struct json *all)
 	char size[DURATION_TEXT];
 	const struct json *o;
 	int64_t attempts;
-	uint64_t bytes = 0;
+	uint64_t bytes;
 
 	while (json_next(&it, NULL, &o)) {
 		const char *id = json_cstr_of(json_get(o, "id"));
@@ -671,8 +693,8 @@ print_summaries(struct output *out, const struct json *all)
 			table_printf(t, OUT_PLAIN, "%" PRId64, attempts);
 		else
 			table_text(t, OUT_PLAIN, "");
-		(void)json_uint64(json_get(o, "response_bytes"), &bytes);
-		table_text(t, OUT_PLAIN, size_format(bytes, size));
+		table_text(t, OUT_PLAIN, json_uint64(json_get(o, "response_bytes"), &bytes)
+		    ? size_format(bytes, size) : "-");
 	}
 	table_print(t, out, "");
 }

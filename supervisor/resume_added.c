@@ -88,8 +88,10 @@ resume_judge_added(const struct resume_input *in, struct resume_plan *p, struct 
 
 	if (in->report != NULL && in->report->format < 2 && n > 0)
 		resume_fail(p, 8, NULL, NULL,
-		    "%zu operations were added while the run was going, and a checkpoint of version 1 "
-		    "does not hold what is needed to rebuild them", n);
+		    n == 1 ? "%zu operation was added while the run was going, and a checkpoint of version 1 "
+		             "does not hold what is needed to rebuild it"
+			   : "%zu operations were added while the run was going, and a checkpoint of version 1 "
+		             "does not hold what is needed to rebuild them", n);
 	else
 		judge_entries(in, p);
 	return p->failures != NULL && p->dropped != NULL ? 0 : err_nomem(e);

@@ -5,6 +5,12 @@
 
 /* ---- What is to be done, and how ---- */
 
+static bool
+is_given(const struct json *v)
+{
+	return v != NULL && json_type(v) != JSON_NULL;
+}
+
 /* The predecessor of this design had other words for what an agent does. */
 static int
 work_kind(const struct json *operation, enum flow_kind *out)
@@ -61,8 +67,8 @@ read_work(struct flow_owned *own, const struct flow_grown *g, struct flow_op *op
 	const struct flow_op *like = g->kind == FLOW_GROWN_SPAWN ? NULL : &own->ops[g->parent];
 
 	if (work_kind(json_get(g->entry, "operation"), &op->kind) != 0)
-		return err_set(e, ERR_REFUSED, json_get(g->entry, "operation") == NULL
-		    ? "has no \"operation\"" : "its \"operation\" is not known");
+		return err_set(e, ERR_REFUSED, is_given(json_get(g->entry, "operation"))
+		    ? "its \"operation\" is not known" : "has no \"operation\"");
 	if (op->kind == FLOW_EXEC && are_texts(what) && json_length(what) > 0) {
 		op->argv = keep_list(own, what);
 		return op->argv != NULL ? 0 : err_nomem(e);
@@ -196,12 +202,6 @@ keep_id(struct flow_owned *own, const struct flow_grown *g, struct flow_op *op, 
 		return err_set(e, ERR_REFUSED, "its spawn_id is that of another operation");
 	op->id = arena_copy(&own->arena, id, (size_t)len + 1);
 	return op->id != NULL ? 0 : err_nomem(e);
-}
-
-static bool
-is_given(const struct json *v)
-{
-	return v != NULL && json_type(v) != JSON_NULL;
 }
 
 static int

@@ -78,8 +78,6 @@ flow_judge_added(const struct json *state, flow_state_problem *tell, void *arg)
 	const struct json *entry;
 
 	while (json_next(&it, NULL, &entry)) {
-		if (!is_given(json_get(entry, "operation")))
-			tell(arg, FLOW_CHECK_ENTRY, name_of(entry), "its entry has no \"operation\"");
 		if (is_given(json_get(entry, "assignee")) && !is_given(json_get(entry, "spawn_id")))
 			tell(arg, FLOW_CHECK_ENTRY, name_of(entry),
 			    "its entry has an \"assignee\" and no \"spawn_id\"");

@@ -498,6 +498,8 @@ def verdict(directory):
     right = wrong = absent = files = 0
     if result["status"] != "refused":
         for entry in list(c.state["ops"].values()) + c.state.get("spawned", []):
+            if entry["status"] == "pending":
+                continue
             files += is_file(entry["response"])
             wanted = entry.get("result_digest")
             if wanted is None:
@@ -603,7 +605,7 @@ def told(program, directory):
     report = said["checkpoint_recovery"]
     result = {name: report[name] for name in ("status", "reason", "records_applied", "stale_records",
                                               "discarded_tail_bytes")}
-    if "result_digests" in said:
+    if said["result_digests"] is not None:
         digests = said["result_digests"]
         files = said["response_files"]
         result["files"] = files["right"] + files["not_recorded"] + len(files["absent"]) + len(files["wrong"])

@@ -79,6 +79,9 @@ matches "and reported on standard error" 'torn_tail' "$(cat "$T/err")"
 printf '\n' >>"$T/torn/checkpoint.json.journal"
 before=$(digest "$T/torn")
 exits "a malformed line is refused" 4 "$FLOWSUP" checkpoint verify "$T/torn"
+exits "also in JSON" 4 "$FLOWSUP" checkpoint verify --json "$T/torn"
+matches "with all members" '"verdict":"refused","problems":\[\],"result_digests":null,"response_files":null,"outputs":null,"artifacts":null\}' \
+	"$(cat "$T/out")"
 exits "show refuses it too" 4 "$FLOWSUP" checkpoint show "$T/torn"
 exits "and export" 4 "$FLOWSUP" checkpoint export "$T/torn" "$T/never"
 exits "and compact" 4 "$FLOWSUP" checkpoint compact "$T/torn"
@@ -164,6 +167,30 @@ check "a run with version 2 completes" wait_until status_is "$plain" completed
 matches "and has written version 2" '^\{"version":2,' \
 	"$(head -c 20 "$FLOWSUP_HOME/runs/$plain/checkpoint.json")"
 exits "which verifies" 0 "$FLOWSUP" checkpoint verify "$plain"
+cat >"$T/adds.yaml" <<DOC
+reactive: all
+plan:
+  - {id: a, run: "'$FLOWSUP' emit spawn --run 'echo c'; exec sleep 100"}
+DOC
+adds=$("$FLOWSUP" start "$T/adds.yaml")
+is_added() { grep -q '"pending"' "$FLOWSUP_HOME/runs/$adds/checkpoint.json.journal"; }
+check "something is added" wait_until is_added
+kill -KILL "$(worker_pid "$adds")"
+check "and the worker dies" wait_until status_is "$adds" crashed
+exits "a checkpoint with a pending entry verifies" 0 "$FLOWSUP" checkpoint verify "$adds"
+equal "which has no outcome to verify" 0 "$(grep -c 'result digests' "$T/out")"
+exits "also in JSON" 0 "$FLOWSUP" checkpoint verify --json "$adds"
+matches "it is not counted" '"result_digests":\{"right":0,"not_recorded":0,' "$(cat "$T/out")"
+exits "show shows it" 0 "$FLOWSUP" checkpoint show "$adds"
+matches "without a response" 'spawned +pending +-$' "$(sed 's/ *$//' "$T/out")"
+exits "also in JSON" 0 "$FLOWSUP" checkpoint show --json "$adds"
+matches "as null" '"status":"pending",.*"response_bytes":null' "$(cat "$T/out")"
+cp -r "$FLOWSUP_HOME/runs/$adds" "$T/lacks"
+sed -i 's/"operation":"run",//' "$T/lacks/checkpoint.json.journal"
+"$FLOWSUP" checkpoint verify --json "$T/lacks" >"$T/out" 2>"$T/err"
+equal "an entry without an operation is one problem" 1 "$(grep -o '"check":' "$T/out" | wc -l)"
+matches "and said so" '1 thing recorded does not fit' "$(cat "$T/err")"
+
 cat >"$T/ends.yaml" <<'DOC'
 name: ends
 plan:

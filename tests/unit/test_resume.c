@@ -282,7 +282,7 @@ static void
 test_resume__the_whole_run(void **state)
 {
 	struct err damaged = {.code = ERR_CHECKPOINT, .msg = "sequence gap"};
-	struct json *spawned;
+	struct json *spawned, *misfits;
 	struct made m;
 
 	(void)state;
@@ -310,10 +310,14 @@ test_resume__the_whole_run(void **state)
 	spawned = json_append(json_array(), json_set(json_object(), "spawn_id", json_cstr("a.s1")));
 	m.state = json_set(m.state, "spawned", spawned);
 	m.in.state = m.state;
+	misfits = json_append(json_array(), json_set(json_set(json_object(), "entry", json_ref(json_at(spawned, 0))),
+	    "message", json_cstr("has no \"operation\"")));
+	m.in.misfits = misfits;
 	expect_whole(&m, "8 ", "operation");
 	m.report.format = 1;
 	expect_whole(&m, "8 ", "version 1");
 	clear(&m);
+	json_unref(misfits);
 
 	make(&m, "{\"agent_id\":\"a\",\"dep_indices\":[],\"task\":\"x\",\"assignee\":\"researcher\","
 		 "\"inputs\":[],\"exit_criteria\":null,\"depends_on\":[],\"modes\":[]}", "", "", "{}", 0);
