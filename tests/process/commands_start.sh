@@ -339,4 +339,17 @@ equal "each is told of once" "2 2 variables are missing" \
 	"$(grep -c ' require the variable' <<<"$out") $(grep -oE '[0-9]+ variables are missing' <<<"$out")"
 matches "with those that require it" 'operations "a", "b", "c" and 1 more require the variable ONE_ID' "$out"
 matches "or all of them" 'all operations require the variable TWO_ID' "$out"
+
+# ---- Braces that are no template of ours reach the shell ----
+cat >"$T/braces.yaml" <<'FLOW'
+plan:
+  - id: a
+    env: {T: '\{{item}}'}
+    run: |
+      echo '{{.Names}}' '{{range .files}}' {{name}} '{{item' "$T"
+      awk 'BEGIN {{print "{{"}}'
+FLOW
+"$FLOWSUP" start --wait "$T/braces.yaml" >/dev/null 2>&1
+equal "what a program of run wants with braces is left to it" \
+	"$(printf '%s\n' '{{.Names}} {{range .files}} {{name}} {{item {{item}}' '{{')" "$("$FLOWSUP" logs @last)"
 plan
