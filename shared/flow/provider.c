@@ -151,9 +151,10 @@ not_found(const struct provider_search *s, const char *name, struct err *e)
 		nearest = text_nearest(name, (const char *const *)n.list, n.count);
 	if (nearest != NULL)
 		err_advice(e, "did you mean \"%s\"?", nearest);
+	else if (s->config != NULL)
+		err_hint(e, "flowsup doctor   # lists providers; one of your own is %s/NAME.json", s->config);
 	else
-		err_hint(e, "flowsup doctor   # lists providers; one of your own is %s/NAME.json",
-		    s->config != NULL ? s->config : "~/.config/flowsup/providers");
+		err_hint(e, "flowsup doctor   # lists providers");
 	names_clear(&n);
 	return -1;
 }

@@ -238,6 +238,10 @@ test_provider__unknown_name(void **state)
 	e = (struct err){0};
 	assert_fails(provider_load(&s, "", &p, &e), ERR_NOTFOUND, e);
 	provider_search_clear(&s);
+	/* No place for files of one's own is named where there is none. */
+	e = (struct err){0};
+	assert_fails(provider_load(&s, "cluade", &p, &e), ERR_NOTFOUND, e);
+	assert_string_equal(e.hint, "flowsup doctor   # lists providers");
 }
 
 /* ---- Shipped files ---- */
