@@ -628,6 +628,30 @@ check_supervisor(struct doctor *d)
 
 /* ---- Providers ---- */
 
+/* With the command that was to print it. */
+static void
+say_no_version(struct doctor *d, const struct provider_state *p, const char *unverified)
+{
+	struct json_iter it = json_iterate(p->provider->version);
+	struct buf command = {0}, why = {0};
+	const struct json *word;
+
+	while (json_next(&it, NULL, &word)) {
+		buf_puts(&command, command.len > 0 ? " " : "");
+		text_shell_word(&command, json_cstr_of(word));
+	}
+	if (!p->ended)
+		buf_printf(&why, " within %d s", PROVIDERS_S);
+	else if (p->end.signaled)
+		buf_printf(&why, ", it was ended by %s", proc_signal_name(p->end.code));
+	else if (p->end.code != 0)
+		buf_printf(&why, ", exit status %d", p->end.code);
+	doctor_say(d, GRADE_WARNING, "provider", buf_text(&command), "%s: says no version%s%s (%s)", p->name,
+	    buf_text(&why), unverified, p->program);
+	buf_clear(&command);
+	buf_clear(&why);
+}
+
 /* What is not installed is no fault: nobody has all of them. */
 static void
 say_provider(struct doctor *d, const struct provider_state *p)
@@ -648,8 +672,7 @@ say_provider(struct doctor *d, const struct provider_state *p)
 		doctor_say(d, GRADE_OK, "provider", NULL, "%s: %s%s (%s)", p->name, p->version, unverified,
 		    p->program);
 	else if (p->provider->version != NULL)
-		doctor_say(d, GRADE_WARNING, "provider", NULL, "%s: says no version within %d s%s (%s)", p->name,
-		    PROVIDERS_S, unverified, p->program);
+		say_no_version(d, p, unverified);
 	else
 		doctor_say(d, GRADE_OK, "provider", NULL, "%s%s (%s)", p->name, unverified, p->program);
 }

@@ -13,7 +13,8 @@
 #include "flowsup/log.h"
 #include "flowsup/proc.h"
 
-enum { LINE_MOST = 200 };
+/* What it says is kept in memory. The files that it writes beside that are small, too. */
+enum { LINE_MOST = 200, FILE_MOST = 64 << 20 };
 
 extern char **environ;
 
@@ -135,6 +136,7 @@ ask(struct provider_state *p)
 	s.die_with = getpid();
 	s.fds[0] = (struct proc_fd){.from = p->out_fd, .to = STDOUT_FILENO};
 	s.nfds = 1;
+	proc_spawn_limit_files(&s, FILE_MOST);
 	if (proc_start(&s, &child, NULL, &e) == 0) {
 		p->pid = child.id.pid;
 		p->pidfd = child.pidfd;
@@ -169,7 +171,9 @@ finish(struct provider_state *p)
 
 	if (p->pidfd < 0)
 		return;
-	if (proc_wait(p->pidfd, true, &end, &e) == 1 && !end.signaled && end.code == 0)
+	p->ended = proc_wait(p->pidfd, true, &end, &e) == 1;
+	p->end = end;
+	if (p->ended && !end.signaled && end.code == 0)
 		take_line(p);
 	proc_signal_group(p->pid, SIGKILL, &e);
 	proc_wait(p->pidfd, false, &end, &e);

@@ -2,6 +2,7 @@
 #ifndef SUPERVISOR_PROVIDERS_H
 #define SUPERVISOR_PROVIDERS_H
 
+#include "flowsup/proc.h"
 #include "flowsup/provider.h"
 
 enum { PROVIDERS_S = 20 }; /* for all versions together */
@@ -11,7 +12,9 @@ struct provider_state {
 	struct provider *provider; /* NULL: its file is broken, and why says how */
 	struct err why;
 	char *program;	/* full path, or NULL: not installed */
-	char *version;	/* neutralised; "" when it did not say one in time */
+	char *version;	/* neutralised; NULL or "" when it did not say one */
+	bool ended;	/* in time, and how; else it was ended */
+	struct proc_end end;
 	int pidfd, out_fd; /* private */
 	pid_t pid;
 };

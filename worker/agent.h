@@ -22,7 +22,8 @@ enum {
 	AGENT_VERSION_TEXT = 128,
 	AGENT_UUID_TEXT = 37,
 	HELPER_S = 30, /* a helper that takes longer is ended */
-	HELPER_OUTPUT = 4096
+	HELPER_OUTPUT = 4096,
+	HELPER_FILE_MOST = 64 << 20 /* of what it says, in memory, and of each file that it writes */
 };
 #define AGENT_LOOK_BYTES ((uint64_t)8 << 20) /* per job, so that others are not kept waiting */
 #define AGENT_INSTRUCTION "instruction"

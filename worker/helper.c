@@ -86,6 +86,7 @@ start(struct helper *h, const struct given *given, char **argv, char **envp, str
 	s.die_with = getpid();
 	s.fds[0] = (struct proc_fd){.from = h->out_fd, .to = STDOUT_FILENO};
 	s.nfds = 1;
+	proc_spawn_limit_files(&s, HELPER_FILE_MOST);
 	if (proc_start(&s, &child, NULL, e) != 0)
 		return -1;
 	h->pid = child.id.pid;

@@ -99,6 +99,12 @@ struct proc_spawn {
 		.cwd_fd = -1, .log_fd = -1                                                         \
 	}
 
+/*
+ * For a program whose output goes into a file in memory: no file that it writes grows beyond `bytes`
+ * (setrlimit(2), RLIMIT_FSIZE: SIGXFSZ). A limit that is lower already stays.
+ */
+void proc_spawn_limit_files(struct proc_spawn *s, rlim_t bytes);
+
 struct proc_child {
 	struct proc_id id;
 	int pidfd; /* close-on-exec, caller closes */

@@ -24,4 +24,11 @@ matches "the event names provider and version" '"provider":"claude","version":"9
 matches "the environment is cleaned" 'CLAUDECODE=unset CI=1 TERM=dumb' "$(entry e)"
 matches "PWD is the directory" "PWD=$T " "$(entry e)"
 matches "arguments of the role are given" 'extra= --permission-mode dontAsk' "$(entry e)"
+
+# ---- The command that prints the version fills no memory ----
+own_provider -e 's|"version": \["claude", "--version"\]|"version": ["sh", "-c", "ulimit -f"]|'
+flow '  - {id: limited, assignee: agent, instruction: ok L}'
+run_flow
+size=$(entry limited | sed -nE 's/.*"version":"([0-9]+)".*/\1/p')
+check "what it writes has a limit" eval '[ "$size" = 65536 ] || [ "$size" = 131072 ]'
 plan
