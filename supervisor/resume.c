@@ -475,7 +475,7 @@ is_unknown(struct examining *x, size_t i, struct buf *why)
 		buf_printf(why, "%s is damaged, so it may have been started; it is marked "
 				"idempotent: false", RUN_ATTEMPTS);
 	else if (x->in->may_have_gone_on)
-		buf_puts(why, "it may have been started by the run that this is a copy of, which is not known here; "
+		buf_puts(why, "it may have been started by the run that this is a copy of, whose files are not here; "
 			      "it is marked idempotent: false");
 	return why->len > 0;
 }

@@ -3,6 +3,7 @@
  * its checkpoint alone. What that run has done since then counts as if it were resumed itself: this home tells
  * it where it has the run's row. Where it has none nobody can tell, but for processes that bear its marks.
  */
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,7 +15,8 @@
 
 enum {
 	VERDICT_MS = 3000, /* the supervisor, told by the kernel, says how a worker ended */
-	VERDICT_LOOK_MS = 50
+	VERDICT_LOOK_MS = 50,
+	END_MOST = 4096 /* of the file of events: its last line */
 };
 
 bool
@@ -131,6 +133,26 @@ judge_directory(struct resuming *r, struct session *s, int run_fd, struct err *e
 	return store_death(r, s, e);
 }
 
+/* A worker's last word is its last event: what has that was not copied before. */
+static bool
+has_end(const struct resuming *r)
+{
+	static const char word[] = "{\"event\":\"RunEnded\"";
+	int fd = openat(r->run_fd, RUN_EVENTS, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char text[END_MOST + 1];
+	const char *line;
+	off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	ssize_t n = size <= 0 ? 0 : pread(fd, text, END_MOST, size > END_MOST ? size - END_MOST : 0);
+
+	fd_close(&fd);
+	if (n <= 0 || text[n - 1] != '\n')
+		return false;
+	text[n - 1] = '\0';
+	line = strrchr(text, '\n');
+	line = line != NULL ? line + 1 : text;
+	return strncmp(line, word, strlen(word)) == 0;
+}
+
 static int
 judge_row(struct resuming *r, struct session *s, struct err *e)
 {
@@ -143,9 +165,12 @@ judge_row(struct resuming *r, struct session *s, struct err *e)
 		return -1;
 	r->original_completed = s->status == STATUS_COMPLETED;
 	run_fd = rundir_open(&r->t->home, s->run_id, &why);
-	/* Moved away: the directory that is given is all that there is of it. */
-	if (run_fd < 0 && why.code == ERR_NOTFOUND)
+	/* The directory that is given is all that there is of it: it was moved away, or is a copy, and then it may have
+	 * been made before the end. */
+	if (run_fd < 0 && why.code == ERR_NOTFOUND) {
+		r->may_have_gone_on = !has_end(r);
 		return resuming_at_rest(r, e);
+	}
 	if (run_fd < 0) {
 		*e = why;
 		return seek_damaged(s, e);

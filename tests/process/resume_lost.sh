@@ -189,4 +189,30 @@ for file in launch.json flow.json environ attempts.log; do
 	mv "$T/kept" "$T/copy/$file"
 done
 
+
+# ---- A copy that was made before the end, of a run whose directory is gone ----
+rm -f paid open
+cat >stale.yaml <<-'END'
+	name: stale
+	plan:
+	- {id: wait, run: "echo >waits; until [ -e open ]; do sleep 0.05; done"}
+	- {id: pay, idempotent: false, needs: [wait], run: "echo pay >>paid"}
+	- {id: fails, needs: [pay], run: "exit 3"}
+END
+run=$("$FLOWSUP" start stale.yaml)
+wait_until [ -e waits ]
+cp -a "$(dir_of "$run")" "$T/stale"
+touch open
+"$FLOWSUP" wait "$run" >/dev/null 2>&1
+cp -a "$(dir_of "$run")" "$T/whole"
+rm -r "$(dir_of "$run")"
+out=$("$FLOWSUP" resume "$T/stale" 2>&1)
+equal "what must not be repeated may have been started since: refused" 4 $?
+matches "with its reason, and the command" "operation pay: it may have been started by the run that this is a copy of.*; lifted by: flowsup resume $T/stale --rerun-in-flight" "$out"
+"$FLOWSUP" resume "$T/stale" --rerun-in-flight --dry-run >/dev/null 2>&1
+equal "with leave the copy goes on" 0 $?
+out=$("$FLOWSUP" resume "$T/whole" --retry-failed --dry-run 2>&1)
+equal "one that has the end goes on without" 0 $?
+matches "with what was done" "pay +replayed" "$out"
+equal "nothing was repeated" 1 "$(wc -l <paid)"
 plan
