@@ -588,7 +588,7 @@ skip_behind(struct examining *x, size_t i)
 			continue;
 		if (flow_need_holds(x->in->flow, edge, outcome_of(before),
 		        json_get(x->plan->rows[edge->op].entry, "response"), &holds, &e) != 0)
-			x->failed = true;
+			x->failed |= e.code != ERR_LIMIT; /* which the worker fails it with */
 		if (holds)
 			continue;
 		resume_decide(x, i, RESUME_SKIP, "%s %s", x->in->flow->ops[edge->op].id,

@@ -194,7 +194,7 @@ op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_s
 			    "its condition looks into the response of %s, which is too large to be "
 			    "kept in the checkpoint", f->ops[edge->op].id);
 		if (flow_need_holds(f, edge, outcome_of(from), from->response, &holds, e) != 0)
-			return -1;
+			return err_wrap(e, "its condition on the response of %s", f->ops[edge->op].id);
 		if (!holds) {
 			*cause = flow_edge_fits(edge, outcome_of(from)) ? i
 			    : from->state == OP_SKIPPED			? from->cause

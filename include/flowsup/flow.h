@@ -245,8 +245,8 @@ bool flow_edge_fits(const struct flow_edge *edge, enum flow_outcome outcome);
  * Whether a settled predecessor lets the edge pass: `on` success: it completed; failure: it failed;
  * always: it settled at all, also skipped. Then `when` is asked of its response (NULL: there is
  * none; exists: false holds then, everything else does not). `matches` looks at a string as it is
- * and at other values in their encoding, at most FLOW_MAX_MATCH bytes of it. 0 with *holds, or -1
- * with ERR_NOMEM.
+ * and at other values in their encoding, at most FLOW_MAX_MATCH bytes of it. 0 with *holds, or -1:
+ * ERR_LIMIT when the pattern takes too many steps, each time it is asked; ERR_NOMEM.
  */
 int flow_edge_holds(const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, bool *holds, struct err *e);

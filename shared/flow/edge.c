@@ -1,7 +1,6 @@
 /* Whether a settled predecessor lets an edge pass. */
-#include <regex.h>
-
 #include "flowsup/flow.h"
+#include "pattern.h"
 
 static bool
 outcome_fits(enum flow_on on, enum flow_outcome outcome)
@@ -17,24 +16,19 @@ outcome_fits(enum flow_on on, enum flow_outcome outcome)
 	return true;
 }
 
-/* The pattern was compiled by check, so only memory can be missing here. */
+/* The pattern was read by check, so only memory can be missing for it here. */
 static int
-match(const char *pattern, struct slice text, bool *holds, struct err *e)
+match(const char *text, struct slice in, bool *holds, struct err *e)
 {
-	struct buf b = {0};
-	regex_t compiled;
+	struct pattern *pattern = NULL;
+	int r;
 
-	if (text.len > FLOW_MAX_MATCH)
-		text.len = FLOW_MAX_MATCH;
-	buf_slice(&b, text);
-	if (b.failed || regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB) != 0) {
-		buf_clear(&b);
+	in = pattern_beginning(in, FLOW_MAX_MATCH);
+	if (pattern_new(text, PATTERN_MAX_PLACES, &pattern, e) != 0)
 		return err_nomem(e);
-	}
-	*holds = regexec(&compiled, buf_text(&b), 0, NULL, 0) == 0;
-	regfree(&compiled);
-	buf_clear(&b);
-	return 0;
+	r = pattern_fits(pattern, in, holds, NULL, e);
+	pattern_free(pattern);
+	return r;
 }
 
 static int

@@ -86,7 +86,7 @@ struct reader {
 	uint64_t edges;
 };
 
-enum { FLOW_MAX_EDGES = 4000000, FLOW_MAX_PATTERN = 512, FLOW_MAX_REPEAT = 10000 };
+enum { FLOW_MAX_EDGES = 4000000, FLOW_MAX_PATTERN = 512 };
 
 /* ---- Problems ---- */
 

@@ -46,10 +46,13 @@ judge(struct counting *c, uint32_t i, struct err *e)
 	for (n = 0; n < op->nneeds && holds; n++) {
 		uint32_t from = op->needs[n].op;
 
-		if (c->outcomes[from] != FLOW_CANCELLED &&
-		    flow_edge_holds(&op->needs[n], c->outcomes[from], json_get(recorded(c, from), "response"), &holds,
-			e) != 0)
+		if (c->outcomes[from] == FLOW_CANCELLED ||
+		    flow_need_holds(c->f, &op->needs[n], c->outcomes[from], json_get(recorded(c, from), "response"),
+			&holds, e) == 0)
+			continue;
+		if (e->code != ERR_LIMIT)
 			return -1;
+		err_clear(e); /* it fails once it is asked, and that is recorded */
 	}
 	if (!holds)
 		c->outcomes[i] = FLOW_SKIPPED;

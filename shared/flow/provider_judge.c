@@ -25,9 +25,9 @@ rule_fits(const struct provider_reading *r, size_t i, const struct provider_end 
 			fits = true;
 	if (!fits || (condition_given(&rule->where) && !r->rule_held[i]))
 		return false;
-	if (rule->has_error && regexec(&rule->error, error, 0, NULL, 0) != 0)
+	if (rule->error != NULL && !text_fits(rule->error, slice_of(error)))
 		return false;
-	return !rule->has_stderr || regexec(&rule->stderr_pattern, errors, 0, NULL, 0) == 0;
+	return rule->errors == NULL || text_fits(rule->errors, slice_of(errors));
 }
 
 static const char *

@@ -13,21 +13,12 @@ value_at(const struct json *record, struct slice pointer)
 	return json_pointer_get(record, pointer, &e);
 }
 
-/* Patterns look at the beginning of long texts only; NUL ends a text for them. Nothing is allocated
- * here: a verdict must not depend on memory. */
-static bool
-pattern_fits(const regex_t *pattern, const struct json *v)
+bool
+text_fits(const struct pattern *pattern, struct slice text)
 {
-	char text[PROVIDER_MAX_ERROR + 1];
-	struct slice s = json_text(v);
+	bool fits = false;
 
-	if (json_type(v) != JSON_STRING)
-		return false;
-	if (s.len > PROVIDER_MAX_ERROR)
-		s.len = PROVIDER_MAX_ERROR;
-	memcpy(text, s.data, s.len);
-	text[s.len] = '\0';
-	return regexec(pattern, text, 0, NULL, 0) == 0;
+	return pattern_fits(pattern, pattern_beginning(text, PROVIDER_MAX_ERROR), &fits, NULL, NULL) == 0 && fits;
 }
 
 static bool
@@ -57,7 +48,7 @@ test_holds(const struct test *t, const struct json *record)
 	case TEST_EXISTS:
 		return (v != NULL) == json_is_true(t->value);
 	case TEST_MATCHES:
-		return v != NULL && pattern_fits(&t->pattern, v);
+		return v != NULL && json_type(v) == JSON_STRING && text_fits(t->pattern, json_text(v));
 	}
 	return false;
 }

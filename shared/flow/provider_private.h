@@ -10,9 +10,8 @@
 #ifndef FLOWSUP_PROVIDER_PRIVATE_H
 #define FLOWSUP_PROVIDER_PRIVATE_H
 
-#include <regex.h>
-
 #include "flowsup/provider.h"
+#include "pattern.h"
 
 /* One question to a record: the value at pointer, compared. */
 enum test_kind { TEST_EQUALS, TEST_ONE_OF, TEST_NOT, TEST_EXISTS, TEST_MATCHES };
@@ -20,7 +19,7 @@ struct test {
 	struct slice pointer;
 	enum test_kind kind;
 	const struct json *value;
-	regex_t pattern; /* of TEST_MATCHES */
+	struct pattern *pattern; /* of TEST_MATCHES */
 };
 /* All tests of one alternative hold. */
 struct alternative {
@@ -55,8 +54,7 @@ struct failure_rule {
 	const char *class;
 	struct condition where;
 	const struct json *exit; /* array of codes, or NULL */
-	bool has_error, has_stderr;
-	regex_t error, stderr_pattern;
+	struct pattern *error, *errors; /* of what was printed to standard error; or NULL */
 };
 
 /* Everything that is asked of records. Owned, with its regular expressions. */
@@ -77,6 +75,8 @@ extern const char *const place_words[PLACE_COUNT];
  * a word in braces that is no place. */
 int place_at(const char *text, enum provider_place *place);
 
+/* Patterns look at the beginning of long texts only. Nothing is allocated, and it never takes too many steps. */
+bool text_fits(const struct pattern *pattern, struct slice text);
 bool condition_holds(const struct condition *c, const struct json *record);
 bool condition_given(const struct condition *c);
 

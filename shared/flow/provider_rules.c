@@ -8,19 +8,20 @@ enum { ALTERNATIVES_MOST = 16, RULES_MOST = 64, PATTERN_MOST = 1024 };
 /* ---- Conditions ---- */
 
 static int
-compile(struct source *s, const struct json *v, regex_t *to)
+read_pattern(struct source *s, const struct json *v, struct pattern **to)
 {
 	const char *text = json_cstr_of(v);
-	char why[128];
-	int rc;
+	struct err why = {0};
 
 	if (text == NULL || strlen(text) > PATTERN_MOST)
 		return key_refuse(s, v, "a pattern is a text of at most %d bytes", PATTERN_MOST);
-	rc = regcomp(to, text, REG_EXTENDED | REG_NOSUB);
-	if (rc == 0)
+	if (pattern_new(text, PATTERN_FEW_PLACES, to, &why) == 0)
 		return 0;
-	regerror(rc, to, why, sizeof(why));
-	return key_refuse(s, v, "\"%.60s\" is no extended regular expression: %s", text, why);
+	if (why.code == ERR_NOMEM)
+		return err_nomem(s->e);
+	if (why.code == ERR_LIMIT)
+		return key_refuse(s, v, "\"%.60s\" is too costly: %s", text, why.msg);
+	return key_refuse(s, v, "\"%.60s\" is no extended regular expression: %s", text, why.msg);
 }
 
 static int
@@ -42,7 +43,7 @@ read_comparison(struct source *s, const struct json *v, struct test *t)
 		if (json_type(value) != JSON_BOOL)
 			return key_refuse(s, value, "\"exists\" is true or false");
 	} else if (slice_is(name, "matches")) {
-		if (compile(s, value, &t->pattern) != 0)
+		if (read_pattern(s, value, &t->pattern) != 0)
 			return -1;
 		t->kind = TEST_MATCHES;
 	} else {
@@ -243,10 +244,7 @@ read_error_pattern(struct source *s, const struct key *k, const struct json *v, 
 	struct failure_rule *rule = to;
 
 	(void)k;
-	if (compile(s, v, &rule->error) != 0)
-		return -1;
-	rule->has_error = true;
-	return 0;
+	return read_pattern(s, v, &rule->error);
 }
 
 static int
@@ -255,10 +253,7 @@ read_stderr_pattern(struct source *s, const struct key *k, const struct json *v,
 	struct failure_rule *rule = to;
 
 	(void)k;
-	if (compile(s, v, &rule->stderr_pattern) != 0)
-		return -1;
-	rule->has_stderr = true;
-	return 0;
+	return read_pattern(s, v, &rule->errors);
 }
 
 #define RULE(member) offsetof(struct failure_rule, member)
@@ -302,8 +297,7 @@ clear_condition(struct condition *c)
 
 	for (i = 0; i < c->count; i++) {
 		for (n = 0; n < c->list[i].ntests; n++)
-			if (c->list[i].tests[n].kind == TEST_MATCHES)
-				regfree(&c->list[i].tests[n].pattern);
+			pattern_free(c->list[i].tests[n].pattern);
 		free(c->list[i].tests);
 	}
 	free(c->list);
@@ -336,10 +330,8 @@ rules_clear(struct provider_rules *r)
 		clear_selectors(&r->usage[i].selectors);
 	for (i = 0; i < r->nfailures; i++) {
 		clear_condition(&r->failures[i].where);
-		if (r->failures[i].has_error)
-			regfree(&r->failures[i].error);
-		if (r->failures[i].has_stderr)
-			regfree(&r->failures[i].stderr_pattern);
+		pattern_free(r->failures[i].error);
+		pattern_free(r->failures[i].errors);
 	}
 	free(r->usage);
 	free(r->failures);

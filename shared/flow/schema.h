@@ -45,7 +45,8 @@ enum {
 	SCHEMA_DEPTH = 32,	  /* schemas in one another, and references one behind the other */
 	SCHEMA_DEFINITIONS = 256, /* in $defs */
 	SCHEMA_FITS_DEPTH = 2048, /* questions in one another; a value has at most JSON_MAX_DEPTH */
-	SCHEMA_STEPS = 1 << 25	  /* questions in all: every second byte of the longest response */
+	SCHEMA_STEPS = 1 << 25,	  /* questions in all: every second byte of the longest response */
+	SCHEMA_PATTERN_STEPS = 16 /* of a pattern are a question */
 };
 
 #define SCHEMA_DEFS "#/$defs/"

@@ -1,19 +1,19 @@
 /* Asking a value by a schema that read_schema() has found good. */
 #include "schema.h"
 
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "flowsup/flow.h"
 #include "model.h"
+#include "pattern.h"
 
 enum { POINTER_SHOWN = 200 };
 
-/* A pattern is compiled when it is first met and serves every text of the response. */
+/* A pattern is read when it is first met and serves every text of the response. */
 struct compiled {
-	const struct json *pattern;
-	regex_t regex;
+	const struct json *text;
+	struct pattern *pattern;
 };
 
 struct asking {
@@ -284,39 +284,42 @@ asks_bound(struct asking *a, const struct json *schema, const char *keyword,
 	return false;
 }
 
-static regex_t *
-pattern_of(struct asking *a, const struct json *pattern)
+static const struct pattern *
+pattern_of(struct asking *a, const struct json *text)
 {
 	struct compiled *more;
 	size_t i;
 
 	for (i = 0; i < a->npatterns; i++)
-		if (a->patterns[i].pattern == pattern)
-			return &a->patterns[i].regex;
+		if (a->patterns[i].text == text)
+			return a->patterns[i].pattern;
 	more = reallocarray(a->patterns, a->npatterns + 1, sizeof(*more));
 	if (more == NULL)
 		return NULL;
 	a->patterns = more;
-	more[i].pattern = pattern;
-	/* It was compiled when the document was read, so only memory can be missing. */
-	if (regcomp(&more[i].regex, json_cstr_of(pattern), REG_EXTENDED | REG_NOSUB) != 0)
+	more[i].text = text;
+	/* It was read with the document, so only memory can be missing. */
+	if (pattern_new(json_cstr_of(text), PATTERN_MAX_PLACES, &more[i].pattern, NULL) != 0)
 		return NULL;
 	a->npatterns++;
-	return &more[i].regex;
+	return more[i].pattern;
 }
 
 static bool
 asks_pattern(struct asking *a, const struct json *schema, const char *keyword,
     const struct json *operand, const struct json *value)
 {
-	struct slice text = json_text(value);
-	regex_t *regex = pattern_of(a, operand);
-	regmatch_t range = {0, (regoff_t)(text.len > FLOW_MAX_MATCH ? FLOW_MAX_MATCH : text.len)};
+	const struct pattern *pattern = pattern_of(a, operand);
+	uint64_t steps;
+	bool does;
 
 	(void)schema;
-	if (regex == NULL)
+	if (pattern == NULL)
 		return broken(a, err_nomem(a->e));
-	return regexec(regex, text.data, 1, &range, REG_STARTEND) == 0 ||
+	if (pattern_fits(pattern, pattern_beginning(json_text(value), FLOW_MAX_MATCH), &does, &steps, a->e) != 0)
+		return broken(a, err_wrap(a->e, "at \"%.*s\": \"%s\"", POINTER_SHOWN, buf_text(&a->at), keyword));
+	a->steps += (uint32_t)(steps / SCHEMA_PATTERN_STEPS);
+	return does ||
 	    violated(a, "does not match the \"%s\" \"%.80s\"", keyword, json_text(operand).data);
 }
 
@@ -566,7 +569,7 @@ asking_clear(struct asking *a)
 	size_t i;
 
 	for (i = 0; i < a->npatterns; i++)
-		regfree(&a->patterns[i].regex);
+		pattern_free(a->patterns[i].pattern);
 	free(a->patterns);
 	buf_clear(&a->at);
 	buf_clear(&a->why);

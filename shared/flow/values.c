@@ -1,5 +1,4 @@
 /* Readers of single values: strict types, every problem with its place. */
-#include <regex.h>
 #include <stdlib.h>
 #include <strings.h>
 

@@ -70,6 +70,7 @@ static const struct {
     {"{\"pattern\":\"^[a-z]+$\"}", "\"a1\"", "at \"\": does not match the \"pattern\" \"^[a-z]+$\""},
     {"{\"pattern\":\"b\"}", "\"abc\"", NULL},
     {"{\"pattern\":\"b\"}", "5", NULL},
+    {"{\"pattern\":\"^\\\\d+.$\",\"maxLength\":3}", "\"12\\u00e9\"", NULL},
     {"{\"items\":{\"pattern\":\"x\"}}", "[\"x\",\"xx\",\"ax\"]", NULL},
     {"{\"minimum\":1}", "1", NULL},
     {"{\"minimum\":1}", "0.99", "at \"\": is beyond the \"minimum\" of 1"},
@@ -194,8 +195,9 @@ static const struct {
     WRONG("{\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#/$defs/b\"}]},\"b\":{\"not\":{\"$ref\":\"#/$defs/a\"}}}}",
 	"this \"$ref\" leads back to itself"),
     {"{\"pattern\":\"[\"}", "f:2:", "operation \"a\": \"pattern\" is no extended regular expression"},
-    {"{\"pattern\":\"^\\\\d+$\"}", "f:2:", "operation \"a\": the pattern of \"pattern\" has \\d"},
-    {"{\"pattern\":\"(a)\\\\1\"}", "f:2:", "operation \"a\": the pattern of \"pattern\" is too costly"},
+    {"{\"pattern\":\"\\\\p{L}\"}", "f:2:", "\"pattern\" is no extended regular expression: \\p is not known"},
+    {"{\"pattern\":\"(a)\\\\1\"}", "f:2:", "\"pattern\" is no extended regular expression: \\1 is not known"},
+    {"{\"pattern\":\"(a{200}){200}\"}", "f:2:", "operation \"a\": the pattern of \"pattern\" is too costly"},
 };
 
 static void
@@ -296,6 +298,27 @@ test_flow_schema__questions_are_bounded(void **state)
 }
 
 static void
+test_flow_schema__steps_of_patterns_are_bounded(void **state)
+{
+	struct buf b = {0};
+	struct flow *f = NULL;
+	struct err e = {0};
+	struct json *v;
+
+	(void)state;
+	buf_puts(&b, "[\"aa\",\"");
+	repeat(&b, "a", 60000);
+	buf_puts(&b, "\"]");
+	v = test_json(buf_text(&b));
+	assert_works(read_schema("{\"items\":{\"pattern\":\"^([a-z]{1,90} ?){1,100}$\"}}", "json", &f, &e), e);
+	assert_fails(flow_schema_fits(f->ops[0].how, v, &e), ERR_LIMIT, e);
+	assert_string_equal(e.msg, "at \"/1\": \"pattern\": the pattern takes too many steps");
+	flow_free(f);
+	json_unref(v);
+	buf_clear(&b);
+}
+
+static void
 test_flow_schema__many_items(void **state)
 {
 	struct buf b = {0};
@@ -324,6 +347,7 @@ main(void)
 	    cmocka_unit_test(test_flow_schema__values),
 	    cmocka_unit_test(test_flow_schema__lines_are_asked_one_by_one),
 	    cmocka_unit_test(test_flow_schema__problems),
+	    cmocka_unit_test(test_flow_schema__steps_of_patterns_are_bounded),
 	    cmocka_unit_test(test_flow_schema__nearest),
 	    cmocka_unit_test(test_flow_schema__too_deep),
 	    cmocka_unit_test(test_flow_schema__a_chain_of_references),
