@@ -442,6 +442,7 @@ print_run(struct output *out, const struct json *run, bool utc)
 		out_puts(out, "\n");
 	from = out->pending.len;
 	line(out, "next", buf_text(&b));
+	line(out, "or", render_member(run, "keep_command"));
 	out_wrap(out, from, LABEL_WIDTH);
 	buf_clear(&b);
 }

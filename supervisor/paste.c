@@ -51,6 +51,18 @@ paste_resume(struct buf *to, const struct home *h, const char *home_option, cons
 		buf_puts(to, " --allow-degraded-context");
 }
 
+bool
+paste_keep(struct buf *to, const struct home *h, const char *home_option, const struct session *s)
+{
+	if (!status_is_terminal(s->status) || !has_failures(s) || s->done >= s->total)
+		return false;
+	paste_command(to, "resume", home_option, s->run_id, NULL);
+	buf_puts(to, " --keep-failed");
+	if (in_flight_asks(h, s, false))
+		buf_puts(to, " --rerun-in-flight");
+	return true;
+}
+
 /* Length of the first word; blanks between quotes are part of one. */
 static size_t
 word_length(struct slice text)
@@ -144,6 +156,9 @@ paste_end_hint(const struct home *h, const char *home_option, const struct sessi
 	if (s->reason_code != NULL && reason_is_resumable(s->reason_code) && s->resumed_as_run[0] == '\0') {
 		paste_resume(&b, h, home_option, s);
 		paste_hint(failed ? "to go on" : "", buf_view(&b));
+		buf_reset(&b);
+		if (paste_keep(&b, h, home_option, s))
+			paste_hint("to leave what failed", buf_view(&b));
 	}
 	buf_clear(&b);
 }

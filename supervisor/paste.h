@@ -2,6 +2,8 @@
 #ifndef FLOWSUP_PASTE_H
 #define FLOWSUP_PASTE_H
 
+#include <stdbool.h>
+
 #include "flowsup/buf.h"
 #include "flowsup/home.h"
 #include "flowsup/store.h"
@@ -12,6 +14,9 @@ void paste_command(struct buf *to, const char *verb, const char *home_option, co
 /* Appends the command that resumes a run, however it ended, with the options without which it would be refused, as
  * far as its row tells and, with its home h (or NULL), the files of what must not be repeated. */
 void paste_resume(struct buf *to, const struct home *h, const char *home_option, const struct session *s);
+/* Of one that has failures and work that does not need them: appends the command that does that work alone.
+ * Else false. */
+bool paste_keep(struct buf *to, const struct home *h, const char *home_option, const struct session *s);
 /* Hints what to do about a run that is at its end, where there is something: to look at what failed, to
  * resume what nobody has resumed. */
 void paste_end_hint(const struct home *h, const char *home_option, const struct session *s);

@@ -321,6 +321,25 @@ set_timeout(const struct resuming *r, struct making *m, struct err *e)
 	return m->document != NULL && (r->state == NULL || m->carry != NULL) ? 0 : err_nomem(e);
 }
 
+/* Who keeps failures wants the rest to run, also where the first one was to end the start of anything. What goes
+ * on by itself knows what was kept before, and nothing more. */
+static int
+set_kept(const struct resuming *r, struct making *m, struct err *e)
+{
+	struct json *config, *kept;
+	size_t i;
+
+	if (m->carry == NULL || r->by_policy || !r->flow->fail_fast)
+		return 0;
+	kept = json_object();
+	for (i = 0; i < r->plan.nrows; i++)
+		if (r->plan.rows[i].action == RESUME_KEEP_FAILED)
+			kept = json_set(kept, r->flow->ops[i].id, json_bool(true));
+	config = json_set(json_ref(json_get(m->carry, "config")), CONFIG_KEPT, kept);
+	m->carry = json_set(m->carry, "config", config);
+	return m->carry != NULL ? 0 : err_nomem(e);
+}
+
 static int
 prepare(const struct resuming *r, struct making *m, struct err *e)
 {
@@ -346,7 +365,7 @@ prepare(const struct resuming *r, struct making *m, struct err *e)
 		return err_nomem(e);
 	if (resuming_taken_lines(r, &m->attempts, e) != 0 || make_carry(r, &m->carry, e) != 0)
 		return -1;
-	return set_timeout(r, m, e);
+	return set_timeout(r, m, e) == 0 ? set_kept(r, m, e) : -1;
 }
 
 static int

@@ -531,6 +531,24 @@ resume_command(const struct view *v, const struct session *s, const struct facts
 	return text;
 }
 
+static bool
+can_be_resumed(const struct session *s, const struct facts *f)
+{
+	return view_is_resumable(s) && f->missing == NULL && !f->damaged && f->copy_of == NULL;
+}
+
+static struct json *
+keep_command(const struct view *v, const struct session *s, const struct facts *f)
+{
+	struct buf b = {0};
+	struct json *text = json_null();
+
+	if (can_be_resumed(s, f) && !f->take_over && paste_keep(&b, v->home, v->home_option, s))
+		text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
+	buf_clear(&b);
+	return text;
+}
+
 /* Both of one moment: a run that grows is not told as done with more than it had, or with all. */
 static struct json *
 counts_json(struct json *o, const struct session *s, const struct facts *f)
@@ -539,12 +557,6 @@ counts_json(struct json *o, const struct session *s, const struct facts *f)
 
 	o = json_set(o, "done", json_int(newer ? f->done : s->done));
 	return json_set(o, "total", json_int(newer ? f->total : s->total));
-}
-
-static bool
-can_be_resumed(const struct session *s, const struct facts *f)
-{
-	return view_is_resumable(s) && f->missing == NULL && !f->damaged && f->copy_of == NULL;
 }
 
 /* Whether there is a command with which somebody goes on. */
@@ -631,6 +643,7 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "resume_command", has_next(s, f)
 		? resume_command(v, s, f)
 		: json_null());
+	o = json_set(o, "keep_command", keep_command(v, s, f));
 	return json_set(o, "labels", s->labels == NULL ? json_object() : json_ref(s->labels));
 }
 

@@ -85,6 +85,37 @@ add_before(const struct run_files *f, size_t op, const struct op_view *ops,
 	}
 }
 
+/* The first failure ends the start of anything: one of this run, or one that it was not told to go on with. */
+static bool
+is_failing_fast(const struct run_files *f, const struct session *s, const struct op_view *ops)
+{
+	const struct json *state = f->state != NULL ? f->state : f->carry;
+	const struct json *kept = json_get(json_get(state, "config"), CONFIG_KEPT);
+	bool any = f->flow->fail_fast && json_is_true(json_get(s->metadata, META_FAILURES));
+	size_t i;
+
+	for (i = 0; any && i < f->flow->nops; i++)
+		if (ops[i].state == OP_FAILED && !flow_is_replaced(f->flow, (uint32_t)i) &&
+		    json_get(kept, f->flow->ops[i].id) == NULL)
+			return true;
+	return false;
+}
+
+/* Of a run that is at its end. */
+static void
+why_withheld(const struct run_files *f, const struct session *s, const struct op_view *ops, struct buf *to)
+{
+	bool failed = s->status == STATUS_FAILED && s->reason_code != NULL &&
+	    strcmp(s->reason_code, "run.failed.operation") == 0;
+
+	if (failed && is_failing_fast(f, s, ops))
+		buf_puts(to, "not started: the run ended with its first failure");
+	else if (failed || s->status == STATUS_TIMED_OUT)
+		buf_puts(to, "not started: the deadline had passed");
+	else
+		buf_puts(to, "not started before the run ended");
+}
+
 static void
 why_unstarted(const struct run_files *f, const struct session *s, size_t op,
     const struct op_view *ops, struct buf *to)
@@ -96,7 +127,7 @@ why_unstarted(const struct run_files *f, const struct session *s, size_t op,
 	if (end_names(&waits))
 		return;
 	if (status_is_terminal(s->status)) {
-		buf_puts(to, "not started before the run ended");
+		why_withheld(f, s, ops, to);
 		return;
 	}
 	if (f->stopped) {
@@ -110,6 +141,10 @@ why_unstarted(const struct run_files *f, const struct session *s, size_t op,
 	}
 	if (session_is_draining(s)) {
 		buf_puts(to, "not started any more: the deadline has passed");
+		return;
+	}
+	if (is_failing_fast(f, s, ops)) {
+		buf_puts(to, "not started any more: the run ends with its first failure");
 		return;
 	}
 	/* Nothing begins behind what could be lost. */

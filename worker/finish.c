@@ -114,6 +114,16 @@ directory_is_gone(const struct worker *w)
 	return fstat(w->run_fd, &st) == 0 && st.st_nlink == 0;
 }
 
+/* What a failure did not keep from being done stands in the way of no resume. */
+static void
+add_withheld(const struct worker *w, struct buf *to)
+{
+	if (was_withheld(w) && (w->closed & (CLOSED_DEADLINE | CLOSED_FAIL_FAST)))
+		buf_printf(to, "; %s: %llu of %zu operations have no outcome",
+		    w->closed & CLOSED_DEADLINE ? "the deadline passed" : "nothing was started any more",
+		    (unsigned long long)(w->flow->nops - w->counts.done), w->flow->nops);
+}
+
 static void
 describe(struct worker *w, const struct err *why)
 {
@@ -124,6 +134,7 @@ describe(struct worker *w, const struct err *why)
 		if (w->counts.failed > 1)
 			buf_printf(&text, " and %llu more",
 			    (unsigned long long)(w->counts.failed - 1));
+		add_withheld(w, &text);
 	} else if (w->status == STATUS_FAILED) {
 		buf_printf(&text, "%s: %s", reason_text(w->reason_code),
 		    directory_is_gone(w) ? "the run's directory was removed" : why->msg);

@@ -195,6 +195,14 @@ record(struct worker *w, uint32_t i, struct json *entry, struct json *context)
 		op_list_push(&w->settled, w->ops, i);
 }
 
+/* Whose resume has kept it went on in spite of it. */
+static bool
+is_kept(const struct worker *w, uint32_t i)
+{
+	return w->ops[i].replayed &&
+	    json_get(json_get(json_get(w->state, "config"), CONFIG_KEPT), w->flow->ops[i].id) != NULL;
+}
+
 static void
 count_settled(struct worker *w, uint32_t i)
 {
@@ -209,7 +217,7 @@ count_settled(struct worker *w, uint32_t i)
 	w->counts.skipped += s == OP_SKIPPED;
 	if (s == OP_FAILED && !replaced && w->first_failed == OP_NO_INDEX)
 		w->first_failed = i;
-	if (s == OP_FAILED && !replaced && w->flow->fail_fast)
+	if (s == OP_FAILED && !replaced && w->flow->fail_fast && !is_kept(w, i))
 		admission_close(w, CLOSED_FAIL_FAST);
 	anew_settled(w, i);
 	link_progress(w);

@@ -422,6 +422,9 @@ int64_t flow_orphans_ns(const struct json *orphans);
 #define CONFIG_DEADLINE "deadline_ms" /* in a state's config: when the run's deadline is, since the epoch */
 /* there too, of one that resumes another: the session that the chain began with; keys of idempotence are its */
 #define CONFIG_ORIGIN "origin_session"
+/* there too, where fail_fast is set: operations (an object by id) whose failure a person's resume has kept, so that
+ * it keeps nothing from being started any more */
+#define CONFIG_KEPT "kept_failures"
 
 /* ---- Planning ---- */
 

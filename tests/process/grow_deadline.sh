@@ -137,9 +137,19 @@ late a
 equal "the run has failed" "failed" "$(run_status "$RUN")"
 equal "what was withheld is pending, and what could not run is skipped" "skipped pending pending" \
 	"$(shown 'op["b"]["state"] + " " + op["c"]["state"] + " " + op["d"]["state"]')"
-equal "for that reason" "not started before the run ended" "$(shown 'op["c"]["why"]')"
+equal "for that reason" "not started: the deadline had passed" "$(shown 'op["c"]["why"]')"
+equal "the run says both" "operation a failed; the deadline passed: 2 of 4 operations have no outcome" "$(run_fact "$RUN" reason_text)"
+retry="flowsup resume $RUN --retry-failed" keep="flowsup resume $RUN --keep-failed"
+matches "what was withheld may go on with or without what failed" "next +$retry"$'\n'"or +$keep\$" "$("$FLOWSUP" show "$RUN")"
+equal "as programs are told" "$keep" "$(run_fact "$RUN" keep_command)"
+"$FLOWSUP" watch "$RUN" >"$T/lines" 2>&1
+matches "and who watches" "hint: $retry +# to go on"$'\n'"hint: $keep +# to leave what failed\$" "$(cat "$T/lines")"
 matches "it does not count as done" "2 of 4 done, 1 failed, 1 skipped" "$("$FLOWSUP" show "$RUN" | grep '^progress')"
 matches "as in list" " 2/4 " "$("$FLOWSUP" list -n 1)"
+RUN=$("$FLOWSUP" resume "$RUN" --keep-failed 2>/dev/null)
+wait_until ended
+equal "which does that work" "failed completed completed" "$(run_status "$RUN") $(shown 'op["c"]["state"] + " " + op["d"]["state"]')"
+equal "and then there is none left" "null" "$(run_fact "$RUN" keep_command)"
 
 # ---- An attempt that failed, and the next one was not started ----
 begin --timeout 1h <<'Y'

@@ -67,6 +67,66 @@ equal "it runs again, after what was skipped before" "0 1 1 2 2" \
 	"$? $(times skipped) $(times also) $(times last) $(times behind)"
 equal "and is given its response" answer "$("$FLOWSUP" logs "$new" last 2>/dev/null)"
 
+# ---- A failure that is kept does not end the rest for having been the first ----
+rm -f count good
+cat >fast.yaml <<-'DOC'
+	name: fast
+	fail_fast: true
+	concurrency: 1
+	plan:
+	- {id: bad, run: "echo bad >>count; exit 3"}
+	- {id: skipped, needs: [bad], run: "echo skipped >>count"}
+	- {id: one, run: "echo one >>count"}
+	- {id: worse, needs: [one], run: "echo worse >>count; [ -e good ]"}
+	- {id: last, needs: [one], run: "echo last >>count"}
+DOC
+states() { "$FLOWSUP" show "$1" | awk '$1 ~ /^(bad|skipped|one|worse|last)$/ { printf "%s%s", (n++ ? " " : ""), $2 }'; }
+run=$("$FLOWSUP" start fast.yaml --wait 2>"$T/err")
+equal "with fail_fast nothing is started behind a failure" "1 failed skipped pending pending pending" "$? $(states "$run")"
+matches "the run says so" "failed: operation bad failed; nothing was started any more: 3 of 5 operations have no outcome" "$(cat "$T/err")"
+matches "and what goes on without it" "hint: flowsup resume $run --keep-failed +# to leave what failed" "$(cat "$T/err")"
+matches "and why is said" "one +pending +not started: the run ended with its first failure" "$("$FLOWSUP" show "$run")"
+"$FLOWSUP" resume "$run" --keep-failed --dry-run >"$T/out" 2>"$T/err"
+equal "a dry run of what keeps it says that the rest runs" "stays skipped will will will" \
+	"$(awk 'NR > 1 { printf "%s%s", (NR > 2 ? " " : ""), $2 }' "$T/out")"
+new=$("$FLOWSUP" resume "$run" --keep-failed --wait 2>"$T/err")
+equal "and so it does, until something else fails" "1 failed skipped completed failed pending" "$? $(states "$new")"
+last=$("$FLOWSUP" resume "$new" --keep-failed --wait 2>"$T/err")
+equal "which may be kept as well" "1 failed skipped completed failed completed" "$? $(states "$last")"
+equal "each has run once" "1 0 1 1 1" "$(times bad) $(times skipped) $(times one) $(times worse) $(times last)"
+new=$("$FLOWSUP" fork "$last" --from last --keep-failed --wait 2>"$T/err")
+equal "a fork with it runs as well" "1 failed skipped completed failed completed 2" "$? $(states "$new") $(times last)"
+
+# What goes on by itself does as the run would have done, for it is asked nothing.
+rm -f count
+cat >byself.yaml <<-'DOC'
+	name: byself
+	fail_fast: true
+	concurrency: 2
+	restart: {on: crash, attempts: 1, failed: keep}
+	plan:
+	- {id: bad, run: "until [ -e go ]; do sleep 0.05; done; exit 3"}
+	- {id: slow, run: "until [ -e end ]; do sleep 0.05; done"}
+	- {id: one, run: "echo one >>count"}
+DOC
+run=$("$FLOWSUP" start byself.yaml)
+state_is() { [[ $("$FLOWSUP" show "$1") =~ $'\n'"$2 "+"$3 " ]]; }
+wait_until state_is "$run" slow running
+touch go
+wait_until state_is "$run" bad failed
+kill -KILL "$(worker_pid "$run")"
+resumed_as() { json "$("$FLOWSUP" show "$run" --json)" resumed_as; }
+goes_on() { [[ $(resumed_as) =~ ^2 ]]; }
+wait_until goes_on
+new=$(resumed_as)
+wait_until state_is "$new" slow running
+matches "why is said" "one +pending +not started any more: the run ends with its first failure" "$("$FLOWSUP" show "$new")"
+touch end
+"$FLOWSUP" wait "$new" >/dev/null 2>"$T/err"
+equal "by itself nothing is started either" "1 1 " "$? $("$FLOWSUP" show "$new" | grep -c '^one  *pending') $(cat count 2>/dev/null)"
+last=$("$FLOWSUP" resume "$new" --wait 2>"$T/err")
+equal "by hand, with what the document settles, the rest is" "1 1" "$? $(times one)"
+
 # ---- What the document settles ----
 
 rm -f count good
