@@ -37,9 +37,23 @@ has_failures(const struct session *s)
 	    json_is_true(json_get(s->metadata, META_FAILURES));
 }
 
+bool
+paste_with_room(struct buf *to, const char *home_option, const struct session *s)
+{
+	uint64_t wanted;
+
+	if (!status_is_terminal(s->status) || !has_failures(s) || !json_uint64(json_get(s->metadata, META_MAX_OPS), &wanted))
+		return false;
+	paste_command(to, "rerun", home_option, s->run_id, NULL);
+	buf_printf(to, " --max-ops %llu", (unsigned long long)wanted);
+	return true;
+}
+
 void
 paste_resume(struct buf *to, const struct home *h, const char *home_option, const struct session *s)
 {
+	if (paste_with_room(to, home_option, s))
+		return;
 	paste_command(to, "resume", home_option, s->run_id, NULL);
 	if (has_failures(s) && !json_is_true(json_get(s->policy, POLICY_RETRIES_FAILED)))
 		buf_puts(to, " --retry-failed");
@@ -154,8 +168,12 @@ paste_end_hint(const struct home *h, const char *home_option, const struct sessi
 		buf_reset(&b);
 	}
 	if (s->reason_code != NULL && reason_is_resumable(s->reason_code) && s->resumed_as_run[0] == '\0') {
-		paste_resume(&b, h, home_option, s);
-		paste_hint(failed ? "to go on" : "", buf_view(&b));
+		if (paste_with_room(&b, home_option, s))
+			paste_hint("anew, with room for all items", buf_view(&b));
+		else {
+			paste_resume(&b, h, home_option, s);
+			paste_hint(failed ? "to go on" : "", buf_view(&b));
+		}
 		buf_reset(&b);
 		if (paste_keep(&b, h, home_option, s))
 			paste_hint("to leave what failed", buf_view(&b));

@@ -357,6 +357,25 @@ resume_was_denied(const struct flow_op *op, const struct json *entry)
 	return op->how->gate_approve && slice_is(json_text(json_get(json_get(entry, "error"), "class")), "denied");
 }
 
+bool
+resume_lacked_room(const struct resume_input *in, const struct flow_op *op, const struct json *entry)
+{
+	return in->lacks_room && op->how->foreach_pointer != NULL &&
+	    slice_is(json_text(json_get(json_get(entry, "error"), "class")), "limit");
+}
+
+/* What may be done about it. */
+static const char *
+lift_of_failure(const struct examining *x, size_t i)
+{
+	const struct flow_op *op = &x->in->flow->ops[i];
+	const struct json *entry = x->plan->rows[i].entry;
+
+	return resume_was_denied(op, entry)		  ? RESUME_LIFTS_DENIED
+	    : resume_lacked_room(x->in, op, entry) ? RESUME_LIFTS_HOPELESS
+						     : RESUME_LIFTS_FAILED;
+}
+
 static void
 decide_failed(struct examining *x, size_t i)
 {
@@ -382,7 +401,7 @@ decide_failed(struct examining *x, size_t i)
 		struct buf text = {0};
 
 		buf_printf(&text, "it failed: %s", message ? message : "no reason");
-		resume_refuse(x, i, 3, denied ? RESUME_LIFTS_DENIED : RESUME_LIFTS_FAILED, buf_text(&text));
+		resume_refuse(x, i, 3, lift_of_failure(x, i), buf_text(&text));
 		buf_clear(&text);
 	} else if (!decide_lost(x, i, false) && check_response(x, i)) {
 		resume_decide(x, i, RESUME_KEEP_FAILED, "failed (%s)", message ? message : "no reason");

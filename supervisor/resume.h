@@ -35,6 +35,8 @@
 /* A failure may be kept, or run again; a verdict is kept rather than asked for again. */
 #define RESUME_LIFTS_FAILED "retry-failed|keep-failed"
 #define RESUME_LIFTS_DENIED "keep-failed|retry-failed"
+/* It would fail again. */
+#define RESUME_LIFTS_HOPELESS "keep-failed"
 
 struct resume_flags {
 #define X(member, option, help, seldom) bool member;
@@ -74,6 +76,7 @@ struct resume_input {
 	const struct err *flow_error;
 	const struct attempts *attempts;
 	bool no_attempts; /* there is no such file: nothing is known of what was started */
+	bool lacks_room; /* a list of a foreach was longer than max_ops allows (META_MAX_OPS) */
 	bool may_have_gone_on; /* it is a copy, and what its original has started since is not known */
 	const struct json *facts;
 	const char *artifact_root_problem; /* NULL: it is there */
@@ -173,6 +176,8 @@ struct json *resume_attempts(const struct resume_input *in, const struct resume_
 int64_t resume_open_turn(const struct json *state, const char *op, const struct json *entry);
 /* Whether a person said no at its gate: it failed by that, and by nothing that it did. */
 bool resume_was_denied(const struct flow_op *op, const struct json *entry);
+/* Whether it is a foreach that failed for the length of its list: a resume has the same list. */
+bool resume_lacked_room(const struct resume_input *in, const struct flow_op *op, const struct json *entry);
 /* Whether it failed because its conversation was lost: the next try needs a new one. */
 bool resume_lost_conversation(const struct json *entry);
 /* Its entry, as it was before that turn. */

@@ -408,6 +408,19 @@ starts_json(const struct resuming *r)
 	return all;
 }
 
+/* A foreach that failed for the length of its list stays failed. */
+static bool
+keeps_lack(const struct resuming *r)
+{
+	size_t i;
+
+	for (i = 0; r->input.lacks_room && i < r->plan.nrows; i++)
+		if (r->plan.rows[i].action == RESUME_KEEP_FAILED &&
+		    resume_lacked_room(&r->input, &r->flow->ops[i], r->plan.rows[i].entry))
+			return true;
+	return false;
+}
+
 /* checkpoint_recovery is written anew should this run crash too; resumed_checkpoint stays. */
 static struct json *
 make_metadata(const struct resuming *r)
@@ -424,6 +437,8 @@ make_metadata(const struct resuming *r)
 	}
 	if (r->is_run && json_get(r->t->session.metadata, META_PLAN_CUT) != NULL)
 		metadata = json_set(metadata, META_PLAN_CUT, json_ref(json_get(r->t->session.metadata, META_PLAN_CUT)));
+	if (keeps_lack(r))
+		metadata = json_set(metadata, META_MAX_OPS, json_ref(json_get(r->t->session.metadata, META_MAX_OPS)));
 	if (!r->is_run)
 		metadata = json_set(metadata, "resumed_directory",
 		    json_string_lossy(slice_of(r->run_path), NULL));

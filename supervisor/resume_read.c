@@ -471,6 +471,7 @@ examine_once(struct resuming *r, struct err *e)
 	    .attempts = &r->attempts,
 	    .no_attempts = !r->has_attempts,
 	    .may_have_gone_on = r->may_have_gone_on,
+	    .lacks_room = r->is_run && json_get(r->t->session.metadata, META_MAX_OPS) != NULL,
 	    .facts = r->facts,
 	    .again = r->again,
 	    .artifact_root_problem = r->root_problem,

@@ -5,6 +5,7 @@
 #include "client.h"
 #include "flowsup/log.h"
 #include "lacking.h"
+#include "paste.h"
 #include "resuming.h"
 #include "view.h"
 
@@ -84,13 +85,14 @@ resuming_tell_unheard(const struct resuming *r)
 
 /* ---- The commands that would lift refusals ---- */
 
-enum { LIFT_FAILED, LIFT_DENIED, LIFT_IN_FLIGHT, LIFT_ARTIFACTS, LIFT_CONTEXT, LIFT_DROP, LIFTS };
+enum { LIFT_FAILED, LIFT_DENIED, LIFT_HOPELESS, LIFT_IN_FLIGHT, LIFT_ARTIFACTS, LIFT_CONTEXT, LIFT_DROP, LIFTS };
 static const struct {
 	const char *flag; /* as failures name it */
 	const char *option, *other; /* one or the other */
 } lifts[] = {
     [LIFT_FAILED] = {RESUME_LIFTS_FAILED, "retry-failed", "keep-failed"},
     [LIFT_DENIED] = {RESUME_LIFTS_DENIED, "keep-failed", "retry-failed"},
+    [LIFT_HOPELESS] = {RESUME_LIFTS_HOPELESS, "keep-failed", NULL},
     [LIFT_IN_FLIGHT] = {"rerun-in-flight", "rerun-in-flight", NULL},
     [LIFT_ARTIFACTS] = {"accept-missing-artifacts", "accept-missing-artifacts", NULL},
     [LIFT_CONTEXT] = {"allow-degraded-context", "allow-degraded-context", NULL},
@@ -187,7 +189,7 @@ add_without(struct buf *to, const char *name)
 static bool
 says_failed(size_t lift)
 {
-	return lift == LIFT_FAILED || lift == LIFT_DENIED;
+	return lift == LIFT_FAILED || lift == LIFT_DENIED || lift == LIFT_HOPELESS;
 }
 
 /* What was given already must be given again; but for what the lift to come says in one way or the other. */
@@ -293,6 +295,14 @@ mending(const struct resuming *r)
 	return NULL;
 }
 
+/* What becomes of failures is said for all of them by one option. */
+static bool
+is_said_already(const struct resuming *r, size_t lift)
+{
+	return (lift == LIFT_DENIED || lift == LIFT_HOPELESS) &&
+	    (any_failure_has(r, RESUME_LIFTS_FAILED) || (lift == LIFT_HOPELESS && any_failure_has(r, RESUME_LIFTS_DENIED)));
+}
+
 /* The command that lifts all of them at once; where there is none, the one that begins a run anew; nothing
  * for a directory, which has none. */
 static void
@@ -315,12 +325,14 @@ whole_command(const struct resuming *r, struct buf *to)
 	}
 	if (!all_can_be_lifted(r))
 		return;
+	if (any_failure_has(r, RESUME_LIFTS_HOPELESS) && !r->fork && paste_with_room(to, r->c->home, &r->t->session))
+		return;
 	while (json_next(&it, NULL, &one))
 		ask_for(one, to);
 	base_command(r, to);
 	add_given(r, LIFTS, to);
 	for (i = 0; i < LIFTS; i++)
-		if (!cli_flag(r->c, lifts[i].option) && !(i == LIFT_DENIED && any_failure_has(r, lifts[LIFT_FAILED].flag)) &&
+		if (!cli_flag(r->c, lifts[i].option) && !is_said_already(r, i) &&
 		    (any_failure_has(r, lifts[i].flag) ||
 						   (i == LIFT_CONTEXT && asks_next_for_context(r, NULL)) ||
 		    (i == LIFT_DROP && any_failure_has(r, lifts[LIFT_FAILED].flag) && asks_next_for_drop(r))))

@@ -587,6 +587,7 @@ worker_clear(struct worker *w)
 	telling_clear(w, &w->lost_told);
 	telling_clear(w, &w->loses_told);
 	telling_clear(w, &w->growth.told);
+	telling_clear(w, &w->growth.room_told);
 	for (i = 0; w->ops != NULL && i < w->flow->nops; i++)
 		json_unref(w->ops[i].response);
 	free(w->ops);

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "flowsup/store.h"
+
 enum { EXPAND_PER_TURN = 256 };
 
 /* ---- The list ---- */
@@ -63,14 +65,29 @@ count_missing(const struct worker *w, uint32_t i, size_t n)
 
 /* All or none: a list that is cut short would look as if it were whole. */
 static int
-check_room(const struct worker *w, uint32_t i, size_t n, struct err *e)
+check_room(struct worker *w, uint32_t i, size_t n, struct err *e)
 {
 	size_t missing = count_missing(w, i, n);
 
 	if (missing <= reactive_left(w, true))
 		return 0;
+	w->growth.refused += missing;
 	return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, and no more than %zu operations "
 	    "may be added still (max_ops)", n, reactive_left(w, true));
+}
+
+/* A resume has the same list and the same bound: only a new run with another one gets further. */
+void
+reactive_tell_room(struct worker *w)
+{
+	const struct flow *f = w->flow;
+	uint64_t wanted = f->nops - (f->planner_op != SIZE_MAX) - (f->synthesis_op != SIZE_MAX) + w->growth.refused;
+
+	if (w->growth.refused > 0 && wanted != w->growth.wanted && wanted <= FLOW_MAX_OPERATIONS) {
+		w->growth.wanted = wanted;
+		telling_set(w, &w->growth.room_told, json_uint(wanted));
+	}
+	telling_go(w, &w->growth.room_told, META_MAX_OPS);
 }
 
 /* ---- One item ---- */

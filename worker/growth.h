@@ -25,6 +25,9 @@ enum wish_reject {
 struct growth {
 	uint64_t spawned, escalated, items, rejected[WISH_REJECT_COUNT];
 	struct telling told;
+	/* expand.c: items of lists that there was no room for, and what was told of them */
+	uint64_t refused, wanted;
+	struct telling room_told;
 };
 
 #endif

@@ -137,6 +137,7 @@ after_handlers(struct worker *w)
 	settle_tell(w);
 	approval_tell(w);
 	reactive_tell(w);
+	reactive_tell_room(w);
 	plan_tell(w);
 	if (io_log_trouble(w->io, &failing, &e))
 		log_line(failing ? LOG_ERROR : LOG_INFO, "%s",

@@ -631,6 +631,8 @@ void reactive_acked(struct worker *w, uint32_t i);
 void reactive_abandon(struct worker *w, const struct err *why);
 /* Tells the database how many were added and rejected. */
 void reactive_tell(struct worker *w);
+/* The same of lists for which there was no room: how many operations would have to be allowed. */
+void reactive_tell_room(struct worker *w);
 /* A foreach over a response is ready: its items are added, some in each turn. */
 void reactive_expand(struct worker *w, uint32_t i);
 void reactive_expand_more(struct worker *w);

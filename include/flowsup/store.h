@@ -131,6 +131,9 @@ int session_progress(struct store *s, const char *run_id, int64_t done, int64_t 
 #define META_LOSES_ADDED "loses_added"
 /* true once an operation has failed because the conversation that it was to go on in was lost. */
 #define META_LOST_CONTEXT "lost_context"
+/* How many operations a run would have to be allowed to hold the lists of all foreach that failed for want of room:
+ * an integer. */
+#define META_MAX_OPS "max_ops_wanted"
 /* Of a planner's answer that was cut: {"left_out": how many of its operations, "allowed": how many there may be}. */
 #define META_PLAN_CUT "plan_cut"
 /* Why a run that its policy should have resumed is not resumed by itself: text. */

@@ -75,6 +75,38 @@ plan:
 Y
 equal "a list that max_ops does not allow is not cut" "failed limit 0" \
 	"$(run_status "$RUN") $(shown 'op["each"]["class"]') $(spawned 'len(s)')"
+
+# ---- Of several lists none fits, and a resume has the same ones: a new run with room for all is suggested ----
+rm -f "$T/good"
+run_flow --max-ops 5 <<'Y'
+prompt: x
+plan:
+  - {id: list, response: json, run: 'seq -s, 4 | sed "s/.*/[&]/"'}
+  - {id: each, needs: [list], foreach: "", run: 'echo "$1"'}
+  - {id: more, needs: [list], foreach: "", run: 'echo "$1"'}
+  - {id: bad, run: 'test -e "$T/good"'}
+Y
+room="flowsup rerun $RUN --max-ops 12"
+"$FLOWSUP" watch "$RUN" >"$T/lines" 2>&1
+for each in "hint of $(sed -n 's/^hint: \(flowsup rerun[^#]*[^# ]\) *#.*/\1/p' "$T/lines")" "json of $(run_fact "$RUN" resume_command)" \
+	"show of $("$FLOWSUP" show "$RUN" | sed -n 's/^next *//p')" "list of $("$FLOWSUP" list -n 1 | grep -o 'flowsup re.*')" \
+	"refusal of $("$FLOWSUP" resume "$RUN" 2>&1 | sed -n 's/^hint: //p')" \
+	"dry run of $("$FLOWSUP" resume "$RUN" -n 2>&1 | sed -n 's/^hint: //p')"; do
+	equal "no room: ${each%% of *}" "$room" "${each#* of }"
+done
+matches "what would fail again may be kept" "operations each, more, each: it failed: .*; lifted by: flowsup resume $RUN --keep-failed"$'\n' \
+	"$("$FLOWSUP" resume "$RUN" 2>&1)"
+matches "what may not, may run again" "operation bad: it failed: .*; lifted by: flowsup resume $RUN --retry-failed; or" \
+	"$("$FLOWSUP" resume "$RUN" 2>&1)"
+first=$RUN
+RUN=$("$FLOWSUP" resume "$first" --keep-failed 2>/dev/null)
+wait_until ended
+equal "kept it is no more than before" "failed flowsup rerun $RUN --max-ops 12" "$(run_status "$RUN") $(run_fact "$RUN" resume_command)"
+touch "$T/good"
+# shellcheck disable=SC2086 # words are meant
+RUN=$("$FLOWSUP" ${room#flowsup })
+wait_until ended
+equal "the command that is suggested helps" "completed 8" "$(run_status "$RUN") $(spawned 'len(s)')"
 run_flow <<'Y'
 plan:
   - {id: list, response: json, run: 'echo "{\"a\": 1}"'}
