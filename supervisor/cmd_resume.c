@@ -25,8 +25,7 @@ extern char **environ;
 enum {
 	LOCK_TRIES = 60,   /* another resume ends what runs, with its grace */
 	VERDICT_MS = 3000, /* the supervisor, told by the kernel, says how a worker ended */
-	VERDICT_LOOK_MS = 50,
-	WHO_TEXT = SEEK_HOLDER_TEXT + 32
+	VERDICT_LOOK_MS = 50
 };
 
 static const char *const examples[] = {
@@ -75,17 +74,14 @@ no_restart(const struct session *s, struct err *e)
 	return err_set(e, ERR_REFUSED, "run %s is not to be resumed by itself any more", s->run_id);
 }
 
-static const char *
-who_holds(const struct resuming *r, char to[WHO_TEXT])
+static int
+is_locked(const struct resuming *r, struct err *e)
 {
-	char words[SEEK_HOLDER_TEXT];
-	pid_t pid;
+	char who[SEEK_WHO_TEXT];
 
-	if (seek_holder(r->run_fd, &pid, words))
-		snprintf(to, WHO_TEXT, "process %d (%s)", (int)pid, words);
-	else
-		strlcpy(to, "a process that cannot be seen from here", WHO_TEXT);
-	return to;
+	err_set(e, ERR_BUSY, "run %s is being resumed, or does not leave: %s has its lock",
+	    r->t->session.run_id, seek_who(r->run_fd, who));
+	return err_hint(e, "flowsup show %s", r->t->session.run_id);
 }
 
 /*
@@ -95,7 +91,7 @@ who_holds(const struct resuming *r, char to[WHO_TEXT])
 static int
 take_lock(struct resuming *r, struct err *e)
 {
-	char who[WHO_TEXT];
+	char who[SEEK_WHO_TEXT];
 	struct err why = {0};
 	unsigned i;
 
@@ -116,11 +112,9 @@ take_lock(struct resuming *r, struct err *e)
 		}
 		if (i == 1)
 			cli_note("run %s: %s has its lock; waiting", r->t->session.run_id,
-			    who_holds(r, who));
+			    seek_who(r->run_fd, who));
 	}
-	err_set(e, ERR_BUSY, "run %s is being resumed, or does not leave: %s has its lock",
-	    r->t->session.run_id, who_holds(r, who));
-	return err_hint(e, "flowsup show %s", r->t->session.run_id);
+	return is_locked(r, e);
 }
 
 /* Before its worker has written a line the row alone knows where it was started. */
@@ -225,20 +219,32 @@ resume_examined(struct resuming *r, struct err *e)
 	return resume_is_accepted(&r->plan) ? resuming_go_on(r, e) : resuming_refused(r, e);
 }
 
+/* The same for a dry run, which takes nothing. */
+static int
+check_lock(struct resuming *r, struct err *e)
+{
+	bool held = false;
+
+	if (seek_lock_held(r->run_fd, RUN_LOCK_OVER_MS, &held, e) != 0)
+		return seek_damaged(&r->t->session, e);
+	if (target_reload(r->t, e) != 0)
+		return -1;
+	if (r->t->session.resumed_as_run[0] != '\0')
+		return already_resumed(&r->t->session, e);
+	return held ? is_locked(r, e) : 0;
+}
+
 static int
 resume_dead(struct resuming *r, struct err *e)
 {
-	bool held;
+	int rc;
 
 	if (r->t->session.resumed_as_run[0] != '\0')
 		return already_resumed(&r->t->session, e);
 	if (check_place(r, e) != 0)
 		return -1;
-	if (!cli_flag(r->c, "dry-run"))
-		return take_lock(r, e) == 0 ? resume_examined(r, e) : -1;
-	if (run_lock_held(r->run_fd, &held, e) != 0)
-		return seek_damaged(&r->t->session, e);
-	return resume_examined(r, e);
+	rc = cli_flag(r->c, "dry-run") ? check_lock(r, e) : take_lock(r, e);
+	return rc == 0 ? resume_examined(r, e) : -1;
 }
 
 /* ---- Runs that are not resumed ---- */

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +11,11 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "seek.h"
 #include "view.h"
 
-enum { GONE_NAME = sizeof(GC_GONE) + RUN_ID_TEXT, LOOK_MS = 20 };
+enum { GONE_NAME = sizeof(GC_GONE) + RUN_ID_TEXT };
 
 /* ---- What holds one ---- */
 
@@ -46,18 +45,6 @@ check_nothing_runs(const struct home *h, const struct session *s, int run_fd, st
 	return rc;
 }
 
-/* As run_lock_take() with RUN_LOCK_OVER_MS waits for whoever is about to leave, without taking it. */
-static int
-is_held(int run_fd, bool *held, struct err *e)
-{
-	int64_t until = clock_monotonic_ns() + RUN_LOCK_OVER_MS * NS_PER_MS;
-	int rc;
-
-	while ((rc = run_lock_held(run_fd, held, e)) == 0 && *held && clock_monotonic_ns() < until)
-		(void)poll(NULL, 0, LOOK_MS);
-	return rc;
-}
-
 /* As its removal will find it, as long as nothing changes. */
 static int
 look_at_one(const struct home *h, const struct session *s, struct leftovers *left, const char **why, struct err *e)
@@ -67,7 +54,7 @@ look_at_one(const struct home *h, const struct session *s, struct leftovers *lef
 
 	if (run_fd < 0) {
 		rc = e->code == ERR_NOTFOUND ? 0 : -1;
-	} else if (is_held(run_fd, &held, e) != 0 && e->code != ERR_NOTFOUND) {
+	} else if (seek_lock_held(run_fd, RUN_LOCK_OVER_MS, &held, e) != 0 && e->code != ERR_NOTFOUND) {
 		rc = -1;
 	} else if (held) {
 		*why = locked;

@@ -16,6 +16,7 @@
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
 #include "resuming.h"
+#include "seek.h"
 
 /* ---- Whose it is ---- */
 
@@ -116,6 +117,36 @@ resuming_at_rest(const struct resuming *r, struct err *e)
 		return err_hint(e, "flowsup list   # of the state directory that its run belongs to");
 	}
 	return still_running(r, a, e);
+}
+
+/* Whoever has its lock may write to it. No look that comes later tells more. */
+int
+resuming_check_unlocked(const struct resuming *r, struct err *e)
+{
+	char who[SEEK_WHO_TEXT];
+	bool held = false;
+
+	if (resuming_lock_held(r, RUN_LOCK_OVER_MS, &held, e) != 0)
+		return resuming_damaged(r, e);
+	if (!held)
+		return 0;
+	err_set(e, ERR_REFUSED, "%s is being written: %s has its lock", r->label, seek_who(r->run_fd, who));
+	return err_hint(e, "flowsup list   # of the state directory that its run belongs to");
+}
+
+int
+resuming_lock_held(const struct resuming *r, int wait_ms, bool *held, struct err *e)
+{
+	struct stat lock, own;
+
+	*held = false;
+	/* A copy may have none. */
+	if (fstatat(r->run_fd, RUN_LOCK, &lock, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+		return 0;
+	/* What we have, be it of the original, nobody else has. */
+	if (r->lock_fd >= 0 && fstat(r->lock_fd, &own) == 0 && fs_same(fs_identity_of(&lock), fs_identity_of(&own)))
+		return 0;
+	return seek_lock_held(r->run_fd, wait_ms, held, e);
 }
 
 /* ---- Only once ---- */

@@ -132,8 +132,10 @@ load_carry(struct resuming *r, struct err *e)
 static int
 load_checkpoint(struct resuming *r, struct err *e)
 {
-	const struct ckpt_load_options o = {.lock_held = false};
+	struct ckpt_load_options o = {0};
 
+	if (resuming_lock_held(r, 0, &o.lock_held, e) != 0)
+		return -1;
 	if (ckpt_load(r->run_fd, &o, &r->state, &r->report, &r->load_error) == 0) {
 		r->has_checkpoint = true;
 		return migrate(r, e);
@@ -426,7 +428,7 @@ resuming_read(struct resuming *r, struct err *e)
 {
 	if (read_files(r, e) != 0 || read_withheld(r, e) != 0 || load_checkpoint(r, e) != 0)
 		return -1;
-	if (!r->is_run && resuming_find_original(r, e) != 0)
+	if (!r->is_run && (resuming_find_original(r, e) != 0 || resuming_check_unlocked(r, e) != 0))
 		return -1;
 	if (r->load_failed)
 		return 0;

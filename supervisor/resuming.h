@@ -134,6 +134,10 @@ int resuming_elsewhere(struct resuming *r, const char *path, char run_id[RUN_ID_
 /* Whether none of its attempts runs, nor its worker, as far as can be seen from here. -1 with ERR_REFUSED. */
 int resuming_at_rest(const struct resuming *r, struct err *e);
 int resuming_still_running(const struct resuming *r, const char *op, pid_t pid, struct err *e);
+/* Whether another process has the lock of what is resumed, if there is one; waits so long for it to leave. */
+int resuming_lock_held(const struct resuming *r, int wait_ms, bool *held, struct err *e);
+/* ERR_REFUSED where somebody has the lock of such a directory. */
+int resuming_check_unlocked(const struct resuming *r, struct err *e);
 /*
  * Of such a directory, which has been read: looks for the run of this home that it is a copy of, which is
  * refused where that would be, and otherwise resumed by it: its lock is taken, without --dry-run, and its log

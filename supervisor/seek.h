@@ -22,6 +22,11 @@ int seek_worker(const struct home *h, const char *run_id, struct proc_id *out, s
  * none is seen. Walks through /proc. */
 enum { SEEK_HOLDER_TEXT = 128 };
 bool seek_holder(int run_fd, pid_t *pid, char words[SEEK_HOLDER_TEXT]);
+/* The same as words of a message, in `to`, which is returned. */
+enum { SEEK_WHO_TEXT = SEEK_HOLDER_TEXT + 32 };
+const char *seek_who(int run_fd, char to[SEEK_WHO_TEXT]);
+/* run_lock_held() that waits up to wait_ms for whoever is about to leave, without taking it. */
+int seek_lock_held(int run_fd, int wait_ms, bool *held, struct err *e);
 
 /*
  * That a person has killed the run, beside its files: where the row cannot be written the death of its

@@ -7,10 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "flowsup/home.h"
 #include "seek.h"
 
-enum { HOLDER_PATH = 64 };
+enum { HOLDER_PATH = 64, LOOK_MS = 50 };
 
 /* A descriptor that another process was handed with the lock counts too: it keeps it as well. */
 static bool
@@ -76,4 +78,28 @@ seek_holder(int run_fd, pid_t *pid, char words[SEEK_HOLDER_TEXT])
 	if (dir != NULL)
 		closedir(dir);
 	return found;
+}
+
+const char *
+seek_who(int run_fd, char to[SEEK_WHO_TEXT])
+{
+	char words[SEEK_HOLDER_TEXT];
+	pid_t pid;
+
+	if (seek_holder(run_fd, &pid, words))
+		snprintf(to, SEEK_WHO_TEXT, "process %d (%s)", (int)pid, words);
+	else
+		strlcpy(to, "a process that cannot be seen from here", SEEK_WHO_TEXT);
+	return to;
+}
+
+int
+seek_lock_held(int run_fd, int wait_ms, bool *held, struct err *e)
+{
+	int64_t until = clock_monotonic_ns() + wait_ms * NS_PER_MS;
+	int rc;
+
+	while ((rc = run_lock_held(run_fd, held, e)) == 0 && *held && clock_monotonic_ns() < until)
+		usleep(LOOK_MS * 1000);
+	return rc;
 }

@@ -204,4 +204,45 @@ print("# %d damaged checkpoints" % len(cases))
 sys.exit(bad != 0)
 P
 check "verify and resume give one verdict of each" python3 "$T/judge.py" "$FLOWSUP" "$run" "$T"
+
+# Whoever has the lock may write: what looks torn may be what is being written, and no resume begins there.
+cat >"$T/hold.py" <<'P'
+import fcntl, os, struct, subprocess, sys
+lock = os.open(sys.argv[1] + "/worker.lock", os.O_RDWR)
+fcntl.fcntl(lock, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)) # F_OFD_SETLK
+sys.exit(subprocess.run(sys.argv[2:], stdin=subprocess.DEVNULL).returncode)
+P
+locked() { # NAME WANTED DIRECTORY COMMAND...
+	python3 "$T/hold.py" "$3" "$FLOWSUP" "${@:4}" >"$T/out" 2>"$T/err"
+	equal "$1" "$2" $?
+}
+rm -rf "${FLOWSUP_HOME:?}/runs/${run:?}" && cp -r "$T/whole" "$FLOWSUP_HOME/runs/$run"
+copy=$T/copy
+mv "$T/whole" "$copy"
+sed -i -E 's/"session_id": ?"[0-9a-f]*"/"session_id":"00000000000000000000000000000000"/' "$copy"/*.json
+stale='{"version":3,"generation":"00000000000000000000000000000000","seq":1,"kind":"op","entry":{"agent_id":"one","status":"failed","response":1},"flow_context":null}'
+runs() { "$FLOWSUP" list --json -n 1000 | wc -l; }
+before=$(runs)
+for end in 'a torn line' 'stale lines'; do
+	[ "$end" = 'a torn line' ] && printf '{"version":3' >"$copy/checkpoint.json.journal" ||
+		printf '%s\n' "$stale" >"$copy/checkpoint.json.journal"
+	locked "$end below a lock: verify finds it clean" 0 "$copy" checkpoint verify --json "$copy"
+	matches "$end: for it is being written" '"status":"clean"' "$(cat "$T/out")"
+	locked "$end: show too" 0 "$copy" checkpoint show "$copy"
+	for how in '--dry-run --keep-failed' --retry-failed; do
+		# shellcheck disable=SC2086
+		locked "$end: resume $how does not begin" 4 "$copy" resume $how "$copy"
+		matches "$end: and says who writes" "is being written: process [0-9]+ .*hold.py" "$(cat "$T/err")"
+		equal "$end: and not that it is recovered" "" "$(cat "$T/out"; grep -E 'torn|stale' "$T/err")"
+	done
+	"$FLOWSUP" checkpoint verify "$copy" >"$T/out" 2>"$T/err"
+	equal "$end without the lock: verify recovers" 6 $?
+	"$FLOWSUP" resume --dry-run --retry-failed --json "$copy" >"$T/out" 2>"$T/err"
+	matches "$end: and so does resume" '"status":"recovered_prefix"' "$(cat "$T/out")"
+done
+equal "no run was made" "$before" "$(runs)"
+home=$FLOWSUP_HOME/runs/$run
+locked "a run whose lock is held is not resumed" 5 "$home" resume --dry-run --retry-failed "$run"
+matches "and who has it is said" 'process [0-9]+ .*hold.py.* has its lock' "$(cat "$T/err")"
+locked "nor forked" 5 "$home" fork --dry-run --from three "$run"
 plan
