@@ -92,6 +92,7 @@ static const struct {
 } lifts[] = {
     [LIFT_FAILED] = {RESUME_LIFTS_FAILED, "retry-failed", "keep-failed"},
     [LIFT_DENIED] = {RESUME_LIFTS_DENIED, "keep-failed", "retry-failed"},
+    /* Given, it is what LIFT_DENIED names. */
     [LIFT_HOPELESS] = {RESUME_LIFTS_HOPELESS, "keep-failed", NULL},
     [LIFT_IN_FLIGHT] = {"rerun-in-flight", "rerun-in-flight", NULL},
     [LIFT_ARTIFACTS] = {"accept-missing-artifacts", "accept-missing-artifacts", NULL},
@@ -202,7 +203,7 @@ add_given(const struct resuming *r, size_t lift, struct buf *to)
 		if (is_given(r, kept_words[i]))
 			buf_printf(to, " --%s", kept_words[i]);
 	for (i = 0; i < LIFTS; i++)
-		if (!(says_failed(i) && says_failed(lift)) && i != lift && cli_flag(r->c, lifts[i].option))
+		if (!(says_failed(i) && says_failed(lift)) && i != lift && i != LIFT_HOPELESS && cli_flag(r->c, lifts[i].option))
 			buf_printf(to, " --%s", lifts[i].option);
 	/* What is required cannot be left out. */
 	for (i = 0; i < cli_count(r->c, WITHOUT); i++)
@@ -254,7 +255,8 @@ command_of(const struct resuming *r, const struct json *failure, int way, struct
 	base_command(r, to);
 	add_given(r, lift, to);
 	for (i = 0; i < LIFTS; i++)
-		if (i != lift && !(says_failed(i) && says_failed(lift)) && stands_behind(failure, lifts[i].option) &&
+		if (i != lift && i != LIFT_HOPELESS && !(says_failed(i) && says_failed(lift)) &&
+		    stands_behind(failure, lifts[i].option) &&
 		    !cli_flag(r->c, lifts[i].option))
 			buf_printf(to, " --%s", lifts[i].option);
 	if (lift != LIFTS)
