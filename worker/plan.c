@@ -109,20 +109,35 @@ plan_feeds_back(struct attempt_run *a, const struct outcome *o)
 	return true;
 }
 
+/* What was cut off its answer stands nowhere else until the plan is told of, and a worker may die before. */
 struct json *
 plan_forget_feedback(struct worker *w, struct json *context)
 {
-	struct json *without;
 	struct err e = {0};
 
-	if (flow_context_kept(w, CONTEXT_PLANNER) == NULL)
+	if (w->planning.left_out == 0 && flow_context_kept(w, CONTEXT_PLANNER) == NULL)
 		return context;
-	without = json_remove(context != NULL ? context : json_ref(w->flow_context), slice_of(CONTEXT_PLANNER));
-	if (without == NULL) {
+	if (context == NULL)
+		context = json_ref(w->flow_context);
+	if (w->planning.left_out > 0)
+		context = json_set(context, CONTEXT_PLANNER,
+		    json_set(json_object(), "left_out", json_uint(w->planning.left_out)));
+	else
+		context = json_remove(context, slice_of(CONTEXT_PLANNER));
+	if (context == NULL) {
 		err_nomem(&e);
 		worker_error(w, &e);
 	}
-	return without;
+	return context;
+}
+
+static size_t
+recorded_left_out(const struct json *state)
+{
+	int64_t n = 0;
+
+	json_int64(json_get(json_get(json_get(state, "flow_context"), CONTEXT_PLANNER), "left_out"), &n);
+	return n > 0 ? (size_t)n : 0;
 }
 
 static void
@@ -237,6 +252,7 @@ tell_accepted(struct worker *w)
 	size_t allowed = w->flow->nops - 1 - (w->flow->synthesis_op != SIZE_MAX);
 	char text[96];
 
+	w->planning.untold = false;
 	event_begin(w, "PlanAccepted");
 	event_int(w, "operations", (int64_t)(w->flow->nops - 1));
 	if (w->planning.left_out > 0) {
@@ -255,6 +271,8 @@ tell_accepted(struct worker *w)
 void
 plan_tell(struct worker *w)
 {
+	if (w->planning.untold)
+		tell_accepted(w);
 	telling_go(w, &w->planning.cut_told, META_PLAN_CUT);
 }
 
@@ -313,6 +331,8 @@ plan_of_state(struct worker *w, struct err *e)
 	json_unref(entries);
 	flow_free(w->flow);
 	w->flow = next;
+	w->planning.left_out = recorded_left_out(w->state);
+	w->planning.untold = true;
 	return w->state != NULL ? 0 : err_nomem(e);
 }
 

@@ -136,6 +136,19 @@ wait_until ended
 equal "who died with the answer makes the plan of it" "completed 1" "$(run_status "$RUN") $(asked)"
 equal "and saves it" "planner a b " "$(ids "$(exported)")"
 
+# And what was cut off its answer is told by the run that makes the plan.
+planner 'model_commands: true' 'max_ops: 2'
+answers '[{"id":"a","run":"echo A"},{"id":"b","exec":["echo","B"]},{"id":"c","run":"echo C"}]'
+run_flow
+cut_plan "$RUN"
+rm "$(run_dir)/checkpoint.json.journal"
+cp "$T/cut.json" "$(run_dir)/checkpoint.json"
+sql "update sessions set status = 'crashed', reason_code = 'run.crashed.unknown', metadata = json_remove(metadata, '\$.plan_cut') where run_id = '$RUN'"
+RUN=$("$FLOWSUP" resume "$RUN" 2>"$T/err") || note "$(cat "$T/err")"
+wait_until ended
+matches "who died with an answer that was cut" '^completed "plan_cut":\{"left_out":1,"allowed":2\}$' \
+	"$(run_status "$RUN") $("$FLOWSUP" show "$RUN" --json | grep -oE '"plan_cut":\{[^}]*\}' | sort -u)"
+
 # ---- Controls while planning ----
 touch "$AGENT/plan-waits"
 answers "$TWO"
