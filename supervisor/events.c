@@ -312,7 +312,10 @@ add_cause(const struct json *event, struct buf *to)
 	if (cause[0] == '\0' || state[0] == '\0')
 		return false;
 	buf_puts(to, ": ");
-	render_cause(to, render_member(event, "op"), cause, state);
+	if (json_get(event, "why") != NULL)
+		buf_puts(to, render_member(event, "why"));
+	else
+		render_cause(to, render_member(event, "op"), cause, state);
 	return true;
 }
 

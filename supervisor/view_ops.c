@@ -138,15 +138,19 @@ view_is_settled(enum op_state s)
 	return s == OP_COMPLETED || s == OP_FAILED || s == OP_SKIPPED;
 }
 
+enum flow_outcome
+view_outcome(enum op_state s)
+{
+	return s == OP_COMPLETED ? FLOW_COMPLETED : s == OP_FAILED ? FLOW_FAILED : FLOW_SKIPPED;
+}
+
 /* Whether a settled predecessor means that the edge never opens, as the worker judges it; by its
  * condition only where its label fits. A response that is not saved yet is not known here. */
 static bool
 is_blocked(const struct flow *f, const struct flow_edge *edge, const struct op_view *from,
     bool *by_condition)
 {
-	enum flow_outcome outcome = from->state == OP_COMPLETED ? FLOW_COMPLETED
-	    : from->state == OP_FAILED				? FLOW_FAILED
-								: FLOW_SKIPPED;
+	enum flow_outcome outcome = view_outcome(from->state);
 	bool holds = true;
 
 	if (!view_is_settled(from->state))
@@ -157,6 +161,14 @@ is_blocked(const struct flow *f, const struct flow_edge *edge, const struct op_v
 	if (from->entry == NULL && from->state != OP_SKIPPED)
 		return false;
 	return flow_need_holds(f, edge, outcome, json_get(from->entry, "response"), &holds, NULL) == 0 && !holds;
+}
+
+bool
+view_is_unmet(const struct flow *f, const struct flow_edge *edge, const struct op_view *from)
+{
+	bool by_condition = false;
+
+	return is_blocked(f, edge, from, &by_condition) && by_condition;
 }
 
 static bool

@@ -32,6 +32,9 @@ int64_t view_number(const struct json *object, const char *name, int64_t otherwi
 /* The process of a start's line; pid 0 where it names none. */
 struct proc_id view_start_id(const struct json *start);
 bool view_is_settled(enum op_state s);
+enum flow_outcome view_outcome(enum op_state s);
+/* Whether the condition of an edge keeps it closed, where its label fits. */
+bool view_is_unmet(const struct flow *f, const struct flow_edge *edge, const struct op_view *from);
 
 /*
  * By operation what the run's latest events say of its last attempt: {"started_at","ended_at","end" (the

@@ -154,6 +154,22 @@ why_unstarted(const struct run_files *f, const struct session *s, size_t op,
 	buf_puts(to, s->status == STATUS_PAUSED ? "waits at the closed gate" : "waits for a slot");
 }
 
+static bool
+add_unmet(const struct flow *f, const struct op_view *ops, size_t op, struct buf *to)
+{
+	const struct flow_edge *edge;
+	uint32_t n;
+
+	for (n = 0; n < f->ops[op].nneeds; n++) {
+		edge = &f->ops[op].needs[n];
+		if (!view_is_unmet(f, edge, &ops[edge->op]))
+			continue;
+		flow_need_unmet(f, edge, view_outcome(ops[edge->op].state), json_get(ops[edge->op].entry, "response"), to);
+		return true;
+	}
+	return false;
+}
+
 static void
 why_skipped(const struct run_files *f, const struct op_view *ops, size_t op, struct buf *to)
 {
@@ -165,6 +181,8 @@ why_skipped(const struct run_files *f, const struct op_view *ops, size_t op, str
 		blocker = ops[blocker].blocker;
 	if (blocker == SIZE_MAX)
 		blocker = op;
+	if (blocker == op && add_unmet(f->flow, ops, op, to))
+		return;
 	render_cause(to, f->flow->ops[op].id, f->flow->ops[blocker].id,
 	    ops[blocker].state == OP_FAILED ? "failed" : ops[blocker].state == OP_SKIPPED ? "skipped" : "completed");
 }

@@ -148,8 +148,8 @@ op_release(struct op *ops, const struct flow *f, uint32_t i, op_met *met, void *
 	}
 }
 
-static enum flow_outcome
-outcome_of(const struct op *op)
+enum flow_outcome
+op_outcome(const struct op *op)
 {
 	static const enum flow_outcome outcomes[OP_STATE_COUNT] = {
 		[OP_COMPLETED] = FLOW_COMPLETED,
@@ -193,10 +193,10 @@ op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_s
 			return err_set(e, ERR_LIMIT,
 			    "its condition looks into the response of %s, which is too large to be "
 			    "kept in the checkpoint", f->ops[edge->op].id);
-		if (flow_need_holds(f, edge, outcome_of(from), from->response, &holds, e) != 0)
+		if (flow_need_holds(f, edge, op_outcome(from), from->response, &holds, e) != 0)
 			return err_wrap(e, "its condition on the response of %s", f->ops[edge->op].id);
 		if (!holds) {
-			*cause = flow_edge_fits(edge, outcome_of(from)) ? i
+			*cause = flow_edge_fits(edge, op_outcome(from)) ? i
 			    : from->state == OP_SKIPPED			? from->cause
 									: edge->op;
 			*out = OP_SKIPPED;
@@ -205,4 +205,22 @@ op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_s
 	}
 	*out = OP_READY;
 	return 0;
+}
+
+const struct flow_edge *
+op_unmet_edge(const struct op *ops, const struct flow *f, uint32_t i)
+{
+	const struct flow_edge *edge;
+	enum flow_outcome outcome;
+	bool holds = true;
+	uint32_t n;
+
+	for (n = 0; n < f->ops[i].nneeds; n++) {
+		edge = &f->ops[i].needs[n];
+		outcome = op_outcome(&ops[edge->op]);
+		if (edge->when != FLOW_WHEN_ALWAYS && flow_edge_fits(edge, outcome) &&
+		    flow_need_holds(f, edge, outcome, ops[edge->op].response, &holds, NULL) == 0 && !holds)
+			return edge;
+	}
+	return NULL;
 }

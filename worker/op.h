@@ -127,6 +127,9 @@ void op_count_predecessors(struct op *ops, const struct flow *f);
 typedef void op_met(void *arg, uint32_t successor);
 void op_release(struct op *ops, const struct flow *f, uint32_t i, op_met *met, void *arg);
 
+/* Of one that is settled. */
+enum flow_outcome op_outcome(const struct op *op);
+
 /* The response stands in a file; what is kept is an object that says which. */
 bool op_is_by_reference(const struct json *response);
 
@@ -139,5 +142,7 @@ bool op_is_by_reference(const struct json *response);
  */
 int op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_state *out,
     uint32_t *cause, struct err *e);
+/* Of one that is skipped by itself: the edge whose condition does not hold; NULL: it cannot have any item. */
+const struct flow_edge *op_unmet_edge(const struct op *ops, const struct flow *f, uint32_t i);
 
 #endif

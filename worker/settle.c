@@ -483,6 +483,20 @@ settle_failed(struct worker *w, uint32_t i, enum op_class class, const char *mes
 	outcome_clear(&o);
 }
 
+static void
+tell_condition(struct worker *w, uint32_t i)
+{
+	const struct flow_edge *edge = op_unmet_edge(w->ops, w->flow, i);
+	struct buf why = {0};
+
+	if (edge == NULL)
+		return;
+	flow_need_unmet(w->flow, edge, op_outcome(&w->ops[edge->op]), w->ops[edge->op].response, &why);
+	if (!why.failed)
+		event_text(w, "why", buf_text(&why));
+	buf_clear(&why);
+}
+
 /* It has no entry, so there is nothing to wait for: what it follows from is saved already. */
 void
 settle_skipped(struct worker *w, uint32_t i, uint32_t cause)
@@ -494,6 +508,8 @@ settle_skipped(struct worker *w, uint32_t i, uint32_t cause)
 	event_op(w, i);
 	event_text(w, "cause", w->flow->ops[cause].id);
 	event_text(w, "cause_state", op_state_word((enum op_state)w->ops[cause].state));
+	if (cause == i)
+		tell_condition(w, i);
 	event_end(w);
 	op_list_push(&w->settled, w->ops, i);
 }

@@ -251,9 +251,12 @@ bool flow_edge_fits(const struct flow_edge *edge, enum flow_outcome outcome);
 int flow_edge_holds(const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, bool *holds, struct err *e);
 /* The same for one of f's edges: how many items a foreach had, which is recorded as its response, is
- * no answer. */
+ * no answer; and the whole of a printed text is asked without one newline at its end (also equal with it). */
 int flow_need_holds(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, bool *holds, struct err *e);
+/* Why it does not hold, where its label fits: the edge and the beginning of the value. */
+void flow_need_unmet(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *response, struct buf *to);
 #define FLOW_MAX_MATCH ((size_t)64 << 10)
 
 /*

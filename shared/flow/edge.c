@@ -47,6 +47,27 @@ matches(const struct json *value, const char *pattern, bool *holds, struct err *
 	return r;
 }
 
+/* A text as it was printed ends its last line, which is none of what it says. */
+static struct slice
+without_line_end(struct slice text)
+{
+	if (text.len > 0 && text.data[text.len - 1] == '\n')
+		text.len--;
+	return text;
+}
+
+static int
+printed_holds(const struct flow_edge *edge, const struct json *printed, bool *holds, struct err *e)
+{
+	struct slice said = without_line_end(json_text(printed));
+
+	if (edge->when == FLOW_WHEN_MATCHES)
+		return match(json_cstr_of(edge->value), said, holds, e);
+	*holds = json_same(printed, edge->value) ||
+	    (json_type(edge->value) == JSON_STRING && slice_eq(said, json_text(edge->value)));
+	return 0;
+}
+
 bool
 flow_edge_fits(const struct flow_edge *edge, enum flow_outcome outcome)
 {
@@ -75,11 +96,72 @@ flow_edge_holds(const struct flow_edge *edge, enum flow_outcome outcome,
 	return 0;
 }
 
+/* How many items a foreach had is recorded as its response, and is none; as is the null of an outcome
+ * without one. */
+static const struct json *
+answer_of(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *response)
+{
+	if (f->ops[edge->op].how->foreach_pointer != NULL ||
+	    (outcome != FLOW_COMPLETED && response != NULL && json_type(response) == JSON_NULL))
+		return NULL;
+	return response;
+}
+
+/* A text in the outcome of one that failed is as it was printed, too. */
+static bool
+is_printed(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome, const struct json *response)
+{
+	if (response == NULL || (edge->when != FLOW_WHEN_EQUALS && edge->when != FLOW_WHEN_MATCHES))
+		return false;
+	return json_type(response) == JSON_STRING && edge->pointer[0] == '\0' &&
+	    (f->ops[edge->op].how->response == FLOW_RESPONSE_TEXT || outcome == FLOW_FAILED);
+}
+
 int
 flow_need_holds(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, bool *holds, struct err *e)
 {
-	if (f->ops[edge->op].how->foreach_pointer != NULL)
-		response = NULL;
+	response = answer_of(f, edge, outcome, response);
+	if (flow_edge_fits(edge, outcome) && is_printed(f, edge, outcome, response))
+		return printed_holds(edge, response, holds, e);
 	return flow_edge_holds(edge, outcome, response, holds, e);
+}
+
+enum { VALUE_SHOWN = 60 };
+
+static void
+add_beginning(const struct json *value, struct buf *to)
+{
+	struct buf b = {0};
+	struct slice all, some;
+
+	json_write(&b, value);
+	all = buf_view(&b);
+	some = pattern_beginning(all, VALUE_SHOWN);
+	buf_slice(to, some);
+	buf_puts(to, some.len < all.len ? "..." : "");
+	to->failed |= b.failed;
+	buf_clear(&b);
+}
+
+void
+flow_need_unmet(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *response, struct buf *to)
+{
+	const struct json *found;
+
+	response = answer_of(f, edge, outcome, response);
+	buf_printf(to, "its condition on %s was not met: ", f->ops[edge->op].id);
+	if (response == NULL) {
+		buf_puts(to, "it has no response");
+		return;
+	}
+	found = json_pointer_get(response, slice_of(edge->pointer), NULL);
+	if (found == NULL) {
+		buf_printf(to, "its response has no %s", edge->pointer);
+		return;
+	}
+	buf_printf(to, "%s is ", edge->pointer[0] == '\0' ? "its response" : edge->pointer);
+	add_beginning(found, to);
 }

@@ -17,7 +17,13 @@ plan:
   - {id: cond, needs: [{op: good, when: {pointer: /v, equals: 2}}], run: "true"}
   - {id: last, run: "exit 1"}
 '
-unmet="a condition of its edges was not met"
+# unmet PREDECESSOR: it names the edge, and the beginning of what it found.
+unmet() {
+	case $1 in
+	good | first) echo "its condition on $1 was not met: /v is 1" ;;
+	*) echo "its condition on $1 was not met: it has no response" ;;
+	esac
+}
 declare -A root=([good]="good did not fail" [bad]="bad failed" [skip1]="bad failed" [skip2]="bad failed"
 	[cond]="cond was skipped")
 fits() { # PREDECESSOR ON
@@ -39,7 +45,7 @@ why() {
 	if ! fits "$1" "$2"; then
 		echo "${root[$1]}"
 	elif ! holds "$1" "$3"; then
-		echo "$unmet"
+		unmet "$1"
 	fi
 }
 edge() { # PREDECESSOR ON WHEN
@@ -55,14 +61,14 @@ one() {
 	[ -n "$3" ] || return 0
 	echo "$1: $3" >>"$T/wanted"
 	local behind=$3
-	[ "$3" != "$unmet" ] || behind="$1 was skipped"
+	case $3 in "its condition"*) behind="$1 was skipped" ;; esac
 	printf '  - {id: %s.b, needs: [%s], run: "true"}\n' "$1" "$1" >>"$T/flow.yaml"
 	printf '  - {id: %s.c, needs: [{op: %s.b, on: failure}], run: "true"}\n' "$1" "$1" >>"$T/flow.yaml"
 	printf '%s.b: %s\n%s.c: %s\n' "$1" "$behind" "$1" "$behind" >>"$T/wanted"
 }
 
 printf '%s' "$base" >"$T/flow.yaml"
-printf 'skip1: bad failed\nskip2: bad failed\ncond: %s\n' "$unmet" >"$T/wanted"
+printf 'skip1: bad failed\nskip2: bad failed\ncond: %s\n' "$(unmet good)" >"$T/wanted"
 for p in good bad skip1 skip2 cond; do
 	for on in success failure always; do
 		for when in none there absent; do
@@ -70,7 +76,7 @@ for p in good bad skip1 skip2 cond; do
 			one "$p.$on.$when" "$(edge $p $on $when)" "$said"
 			# Beside another one: the first that does not let pass is named, in the order of the plan.
 			one "$p.$on.$when.1" "$(edge $p $on $when), $(edge last success none)" "${said:-last failed}"
-			one "$p.$on.$when.2" "$(edge first success absent), $(edge $p $on $when)" "$unmet"
+			one "$p.$on.$when.2" "$(edge first success absent), $(edge $p $on $when)" "$(unmet first)"
 		done
 	done
 done
@@ -96,7 +102,7 @@ for line in open(sys.argv[1]):
     e = json.loads(line)
     if e["event"] == "NodeSkipped":
         own = e["cause"] == e["op"]
-        print(e["op"] + ": " + ("a condition of its edges was not met" if own
+        print(e["op"] + ": " + (e["why"] if own
                                 else e["cause"] + " " + words[e["cause_state"]]))
 PY
 equal "the event log" "" "$(diff "$T/sorted" <(sort "$T/logged"))"
