@@ -175,28 +175,54 @@ earlier_sessions(const struct json *state)
 	return json_type(session) == JSON_STRING ? json_append(all, json_ref(session)) : all;
 }
 
-/* The first session of the chain, which keys of idempotence are made from; NULL: no program that makes such
- * keys began it. Only the state tells it to who resumes a copy in another state directory. */
-static const char *
-origin_of(const struct resuming *r)
+/* Of a session that another program began and whose id is of another form: as long as ours, and the same
+ * wherever a copy of its file goes on. Without an id it is empty. */
+static int
+foreign_origin(const struct json *first, const struct json *last, char to[UUID_TEXT], struct err *e)
+{
+	const struct json *id = json_type(first) == JSON_STRING ? first : last;
+	char digest[CKPT_DIGEST_TEXT];
+
+	to[0] = '\0';
+	if (json_text(id).len == 0)
+		return 0;
+	if (ckpt_digest(id, digest, e) != 0)
+		return -1;
+	snprintf(to, UUID_TEXT, "%.*s", UUID_TEXT - 1, digest + sizeof(CKPT_DIGEST_PREFIX) - 1);
+	return 0;
+}
+
+/* The first session of the chain, which keys of idempotence are made from; empty: nothing tells it. Only the
+ * state tells it to who resumes a copy in another state directory. */
+static int
+origin_of(const struct resuming *r, char to[UUID_TEXT], struct err *e)
 {
 	const struct json *config = json_get(r->state, "config");
 	const char *recorded = json_cstr_of(json_get(config, CONFIG_ORIGIN));
-	const char *first = json_cstr_of(json_at(json_get(config, "earlier_sessions"), 0));
-	const char *last = json_cstr_of(json_get(r->state, "session_id"));
+	const struct json *first = json_at(json_get(config, "earlier_sessions"), 0);
+	const struct json *last = json_get(r->state, "session_id");
 	const char *row = r->is_run ? r->t->session.origin : r->original_origin;
+	const char *found = resuming_is_session(recorded) ? recorded : resuming_is_session(row) ? row
+	    : resuming_is_session(json_cstr_of(first)) ? json_cstr_of(first)
+	    : resuming_is_session(json_cstr_of(last)) ? json_cstr_of(last) : NULL;
 
-	return resuming_is_session(recorded) ? recorded : resuming_is_session(row) ? row
-	    : resuming_is_session(first) ? first : resuming_is_session(last) ? last : NULL;
+	if (found == NULL)
+		return foreign_origin(first, last, to, e);
+	strlcpy(to, found, UUID_TEXT);
+	return 0;
 }
 
 static int
 carry_sessions(const struct resuming *r, struct json **carry, struct err *e)
 {
-	struct json *config = json_ref(json_get(*carry, "config"));
+	struct json *config;
+	char origin[UUID_TEXT];
 
-	if (origin_of(r) != NULL)
-		config = json_set(config, CONFIG_ORIGIN, json_cstr(origin_of(r)));
+	if (origin_of(r, origin, e) != 0)
+		return -1;
+	config = json_ref(json_get(*carry, "config"));
+	if (origin[0] != '\0')
+		config = json_set(config, CONFIG_ORIGIN, json_cstr(origin));
 	config = json_set(config, "earlier_sessions", earlier_sessions(r->state));
 	*carry = json_set(*carry, "config", config);
 	return *carry != NULL ? 0 : err_nomem(e);

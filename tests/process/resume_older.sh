@@ -115,6 +115,29 @@ equal "with them" '{"config":{"v2_members":{"mine":true}},"generation":"g","odd"
 	"$(state "$new" '$s->{config}{v2_members}' | sed 's/"mine":1/"mine":true/')"
 equal "and the session behind what stood there" '["none","s-1"]' "$(state "$new" '$s->{config}{earlier_sessions}')"
 
+# ---- Keys of idempotence, of a session that is none of ours ----
+
+keyed() { # DIRECTORY VERSION-MEMBER SESSION
+	mkdir -m 700 "$1"
+	(umask 077 && printf '{%s"session_id":%s,"plan":[{"agent_id":"a","dep_indices":[],"run":"echo $FLOWSUP_IDEMPOTENCY_KEY"}],"flow_context":{},"ops":{}}' \
+		"$2" "$3" >"$1/checkpoint.json")
+}
+key_of() { # DIRECTORY
+	local new
+	new=$("$FLOWSUP" resume "$1" --wait 2>"$T/err") && state "$new" '$s->{ops}{a}{response}'
+}
+key=$(printf '"old-1"' | b2sum | head -c 32)-a
+keyed key.2 '"version":2,' '"old-1"'
+keyed key.1 '"version":1,' '"old-1"'
+"$FLOWSUP" checkpoint migrate ./key.2 key.3 >"$T/out"
+cp -a key.3 key.moved
+for name in key.2 key.1 key.3; do
+	equal "$name: the key is made of the first session" "$key" "$(key_of "./$name")"
+done
+equal "in another state directory too" "$key" "$(FLOWSUP_HOME=$T/elsewhere key_of ./key.moved)"
+keyed key.ours '"version":2,' '"0123456789abcdef0123456789abcdef"'
+equal "one that is of our form it holds as it is" 0123456789abcdef0123456789abcdef-a "$(key_of ./key.ours)"
+
 legacy unresolved '"version":2,' '[]' '{"researcher":{"provider":"sh"}}' ''
 "$FLOWSUP" resume unresolved 2>"$T/err"
 equal "a role that is not known refuses it" 4 $?
