@@ -747,9 +747,13 @@ write_into(const char *path, int version, const struct json *state, struct err *
 
 	if (!made && errno != EEXIST)
 		return err_sys(e, ERR_CREATE, errno, "cannot make '%s'", path);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e, ERR_CREATE, errno, "%s", path);
+	/* One that every command would refuse gets nothing. */
+	fd = fs_open_shared_dir(path, e);
+	if (fd < 0) {
+		if (e->code == ERR_NOTFOUND)
+			e->code = ERR_CREATE;
+		return -1;
+	}
 	result = ckpt_write_new(NULL, fd, CKPT_BASE, version, state, e);
 	close(fd);
 	if (result != 0 && made)
@@ -757,17 +761,25 @@ write_into(const char *path, int version, const struct json *state, struct err *
 	return result == 0 ? 0 : err_wrap(e, "%s", path);
 }
 
+/* With an empty journal beside it that is a checkpoint: an older file, which has no generation, gets one. */
 static int
-print_base_form(struct cli *c, const struct source *s)
+print_base_form(struct cli *c, const struct source *s, struct err *e)
 {
-	struct json *o = json_object(), *copy = json_ref(s->state);
-	struct json_iter it = json_iterate(copy);
+	struct json *o = json_object(), *copy;
+	char made[UUID_TEXT];
+	struct json_iter it;
 	const struct json *value;
 	struct slice name;
 
+	_Static_assert(sizeof(made) == sizeof(s->report.generation), "a generation is as long as such an id");
+	if (s->report.generation[0] == '\0' && uuid_make(made, e) != 0) {
+		json_unref(o);
+		return -1;
+	}
+	copy = json_ref(s->state);
+	it = json_iterate(copy);
 	o = json_set(o, "version", json_int(3));
-	if (s->report.generation[0] != '\0')
-		o = json_set(o, "generation", json_cstr(s->report.generation));
+	o = json_set(o, "generation", json_cstr(s->report.generation[0] != '\0' ? s->report.generation : made));
 	o = json_set(o, "journal_seq", json_int(0));
 	while (json_next(&it, &name, &value))
 		o = json_setn(o, name, json_ref(value));
@@ -822,7 +834,7 @@ run_export(struct cli *c, struct err *e)
 			hint_at_another(c, e);
 	}
 	if (result == 0)
-		result = c->json ? print_base_form(c, &s) : exit_of(&s.report);
+		result = c->json ? print_base_form(c, &s, e) : exit_of(&s.report);
 	if (result >= 0 && !c->json) {
 		out_text(c->out, slice_of(c->operands[1]), false);
 		out_puts(c->out, "/" CKPT_BASE "\n");

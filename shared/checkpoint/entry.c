@@ -169,6 +169,8 @@ entry_check(enum ckpt_kind kind, const struct json *entry, struct refusal *r, st
 	if (json_get(entry, entry_identity_name(spawned ? CKPT_OP : CKPT_SPAWNED)) != NULL)
 		return refuse(r, "foreign_identity", entry, e,
 		    "an entry has the identity of the other kind");
+	if (json_get(entry, entry_identity_name(kind)) == NULL)
+		return refuse(r, "missing_identity", entry, e, "an entry has no identity");
 	if (fields_check(entry, spawned ? spawned_fields : op_fields,
 	    spawned ? COUNT(spawned_fields) : COUNT(op_fields), false, NULL, r, e) != 0)
 		return -1;

@@ -220,6 +220,8 @@ def check_entry(kind, entry):
         refuse("wrong_type")
     if other in entry:
         refuse("foreign_identity")
+    if identity not in entry:
+        refuse("missing_identity")
     check(entry, {identity: "string", "status": "string", "response": "any"}, BOTH if kind == "op" else SPAWNED, False)
     if entry[identity] == "":
         refuse("missing_identity")

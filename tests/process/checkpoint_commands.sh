@@ -60,6 +60,12 @@ done
 chmod 777 "$dir"
 exits "a resume says so too" 78 "$FLOWSUP" resume --dry-run "$run"
 chmod 700 "$dir"
+mkdir -m 777 "$T/open" && chmod 777 "$T/open"
+exits "export into a directory that others may write to is refused" 78 "$FLOWSUP" checkpoint export "$run" "$T/open"
+equal "with what mends it" "hint: chmod go-w $T/open" "$(grep '^hint' "$T/err")"
+equal "and nothing was written" "" "$(ls -A "$T/open")"
+sh -c "$(sed -n 's/^hint: //p' "$T/err")"
+exits "which lets it be" 0 "$FLOWSUP" checkpoint export "$run" "$T/open"
 exits "export does not replace" 73 "$FLOWSUP" checkpoint export "$run" "$T/copy"
 mkdir "$T/copy-2"
 matches "and says what can be had" "hint: flowsup checkpoint export $run $T/copy-3\$" \
@@ -150,6 +156,14 @@ before=$(digest "$T/v2")
 exits "migrate writes version 3" 0 "$FLOWSUP" checkpoint migrate "$T/v2" "$T/v3"
 equal "and leaves its source" "$before" "$(digest "$T/v2")"
 exits "migrate of version 3 is refused" 4 "$FLOWSUP" checkpoint migrate "$T/v3" "$T/v4"
+mkdir -m 777 "$T/v5" && chmod 777 "$T/v5"
+exits "so is migrate to where others may write" 78 "$FLOWSUP" checkpoint migrate "$T/v2" "$T/v5"
+for version in v2 v3; do
+	mkdir -m 700 "$T/printed.$version"
+	(umask 077; "$FLOWSUP" checkpoint export --json "$T/$version" >"$T/printed.$version/checkpoint.json"
+		: >"$T/printed.$version/checkpoint.json.journal")
+	exits "what export --json prints of $version is a base" 0 "$FLOWSUP" checkpoint verify "$T/printed.$version"
+done
 exits "compact of version 2 is refused" 4 "$FLOWSUP" checkpoint compact "$T/v2"
 exits "what is not there is said" 2 "$FLOWSUP" checkpoint verify "$T/nowhere"
 exits "a directory without a checkpoint too" 2 "$FLOWSUP" checkpoint verify "$T"

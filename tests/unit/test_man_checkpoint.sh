@@ -45,7 +45,7 @@ done <"$work/page"
 result $? "each of them has a test"
 
 missing=
-for reason in misplaced_entry foreign_identity unknown_output bad_path unguarded_splice; do
+for reason in missing_identity misplaced_entry foreign_identity unknown_output bad_path unguarded_splice; do
 	sed -n '/^Of these:/,/^\.Ss Digests/p' "$page" | grep -qx "\.It Li $reason" || missing="$missing $reason"
 done
 [ -z "$missing" ] || echo "# no condition for:$missing"
@@ -62,6 +62,19 @@ same "members of a plan entry" "$work/page" "$work/sources"
 sed -n 's/.*json_set(o, "\([a-z_]*\)".*/\1/p' shared/checkpoint/report.c | LC_ALL=C sort >"$work/sources"
 listed '^Every loader gives' '^Numbers are integers' | grep -vxE 'checkpoint_recovery|clean|no|recovered_prefix|refused' >"$work/page"
 same "members of a report" "$work/page" "$work/sources"
+
+# Of config what is written beside the keys of the document.
+{
+	grep -ohE 'json_set\((config|json_ref\(config\)|json_ref\(json_get\([^()]*, "config"\)\)), *("[a-z_0-9]+"|C[A-Z]+_[A-Z0-9_]+)' \
+		worker/begin.c supervisor/*.c shared/checkpoint/*.c | sed 's/.*, *//' | while read -r name; do
+		case $name in
+		\"*) printf '%s\n' "$name" ;;
+		*) sed -n -E "s/^#define $name +(\"[a-z_0-9]+\").*/\1/p" include/flowsup/*.h ;;
+		esac
+	done | tr -d '"' | grep -vxE 'roles|timeout' # keys of the document, by another name or time
+} | LC_ALL=C sort -u >"$work/sources"
+sed -n 's/^\.It Li config\.//p' "$page" | LC_ALL=C sort >"$work/page"
+same "members of config" "$work/page" "$work/sources"
 
 # ---- Promises ----
 
