@@ -325,7 +325,7 @@ mint_done(void *arg, const char *text)
 
 	snprintf(g->sid, sizeof(g->sid), "%s", text);
 	g->sid_known = true;
-	if (g->sid[0] != '\0') {
+	if (g->sid[0] != '\0' && g->sid[0] != '-') {
 		step(a);
 		return;
 	}

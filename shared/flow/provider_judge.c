@@ -211,6 +211,14 @@ find_answer(const struct provider_reading *r, const struct provider_end *end, st
 
 /* ---- What is known about the conversation ---- */
 
+/* One that begins with "-" would be an option to whoever is given it. */
+static bool
+is_id(struct slice text)
+{
+	return text.len > 0 && text.len <= PROVIDER_MAX_ID && text.data[0] != '-' &&
+	    memchr(text.data, '\0', text.len) == NULL;
+}
+
 static int
 find_id(const struct provider_reading *r, char **out, struct err *e)
 {
@@ -218,8 +226,7 @@ find_id(const struct provider_reading *r, char **out, struct err *e)
 	bool any;
 	int rc = selectors_text(&r->p->rules->id, r->id, &text, &any, e);
 
-	if (rc == 0 && any && text.len > 0 && text.len <= PROVIDER_MAX_ID &&
-	    memchr(text.data, '\0', text.len) == NULL) {
+	if (rc == 0 && any && is_id(buf_view(&text))) {
 		*out = buf_steal(&text);
 		rc = *out == NULL ? err_nomem(e) : 0;
 	}

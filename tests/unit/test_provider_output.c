@@ -64,6 +64,9 @@ static const struct sample samples[] = {
     {"too many turns", "claude",
 	"{\"type\":\"result\",\"subtype\":\"error_max_turns\",\"is_error\":true,\"session_id\":\"s-1\"}\n",
 	"", "", 1, false, "limit", NULL, "s-1", "error_max_turns", false, NULL},
+    {"an id that would be an option", "claude",
+	"{\"type\":\"result\",\"subtype\":\"error_max_turns\",\"is_error\":true,\"session_id\":\"--evil\"}\n",
+	"", "", 1, false, "limit", NULL, NULL, "error_max_turns", false, NULL},
     {"the conversation is lost", "claude",
 	"{\"type\":\"result\",\"subtype\":\"error_during_execution\",\"is_error\":true,"
 	"\"errors\":[\"No conversation found with session ID: s-0\"],\"session_id\":\"s-2\"}\n",
