@@ -184,6 +184,15 @@ write_deps_file(struct building *b, const char *name, struct err *e)
 	return rc;
 }
 
+/* An item needs its own foreach, of which it is a part. */
+static bool
+is_item_of(const struct building *b, uint32_t op)
+{
+	const struct flow_grown *g = flow_grown(b->w->flow, b->op);
+
+	return g != NULL && g->kind == FLOW_GROWN_ITEM && g->parent == op;
+}
+
 /* It needs a foreach over a response: nobody who wrote it knew of how many operations. */
 static bool
 needs_items(const struct building *b)
@@ -192,7 +201,8 @@ needs_items(const struct building *b)
 	uint32_t n;
 
 	for (n = 0; n < def->nneeds; n++)
-		if (b->w->flow->ops[def->needs[n].op].how->foreach_pointer != NULL)
+		if (b->w->flow->ops[def->needs[n].op].how->foreach_pointer != NULL &&
+		    !is_item_of(b, def->needs[n].op))
 			return true;
 	return false;
 }

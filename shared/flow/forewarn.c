@@ -54,6 +54,22 @@ warn_of_length(struct reader *r, const struct draft *d)
 	    "an id of at most %d characters", FLOW_MAX_ID - SHORTEST_ADDITION);
 }
 
+/* Of a class that only agents fail with; a person who has denied is not asked again. */
+static void
+warn_of_denial(struct reader *r, const struct draft *d)
+{
+	const struct flow_op *op = first_op(r, d);
+	struct json_iter it = json_iterate(op->how->retry.on);
+	const struct json *item;
+
+	if (op->kind == FLOW_INSTRUCTION || op->how->retry.on == NULL)
+		return;
+	while (json_next(&it, NULL, &item))
+		if (slice_is(json_text(item), "denied"))
+			hint(warning(r, item, "\"denied\" is never tried again: who denies an operation is not asked again"),
+			    "denied is what an agent may fail with, by a rule of its provider");
+}
+
 void
 forewarn(struct reader *r)
 {
@@ -68,6 +84,7 @@ forewarn(struct reader *r)
 		if (first_op(r, d)->how->foreach_pointer != NULL)
 			warn_of_text(r, d);
 		warn_of_length(r, d);
+		warn_of_denial(r, d);
 		r->context[0] = '\0';
 	}
 }

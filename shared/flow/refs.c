@@ -148,6 +148,16 @@ refuse_text(struct checker *c, const struct json *v, const char *what)
 }
 
 static void
+refuse_directory(struct checker *c, const struct json *v)
+{
+	const char *text = v != NULL ? json_cstr_of(v) : NULL;
+
+	if (text != NULL && template_has_reference(text))
+		hint(problem(c->r, v, "templates do not work in \"cwd\""),
+		    "give it a name under env, such as env: {DIR: \"{{...}}\"}, and run: cd \"$DIR\"");
+}
+
+static void
 check_all(struct checker *c, const struct json *container)
 {
 	struct json_iter it = json_iterate(container);
@@ -207,6 +217,7 @@ check_draft(struct checker *c, const struct draft *d)
 		refuse_text(c, json_get(d->object, "run"), "\"run\"");
 	if (json_get(d->object, "instruction") != NULL)
 		check_instruction(c, json_get(d->object, "instruction"));
+	refuse_directory(c, json_get(d->object, "cwd"));
 	check_all(c, json_get(d->object, "exec"));
 	check_all(c, json_get(d->object, "env"));
 	check_inherited(c, how);

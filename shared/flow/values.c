@@ -504,6 +504,15 @@ read_command_list(struct reader *r, const struct key *k, const struct json *v, v
 		*(const struct json **)to = v;
 }
 
+/* The directory itself is no file in it. */
+static bool
+is_itself(const char *path)
+{
+	for (; path[0] == '.' && (path[1] == '/' || path[1] == '\0'); path += strspn(path, "/"))
+		path++;
+	return *path == '\0';
+}
+
 void
 read_paths(struct reader *r, const struct key *k, const struct json *v, void *to)
 {
@@ -521,7 +530,7 @@ read_paths(struct reader *r, const struct key *k, const struct json *v, void *to
 	}
 	while (json_next(&it, NULL, &item)) {
 		text = keep_text(r, k->name, item);
-		if (text == NULL || !fs_path_is_inside(text))
+		if (text == NULL || !fs_path_is_inside(text) || is_itself(text))
 			hint(problem(r, item, "\"%s\" holds \"%.80s\"", k->name, text ? text : ""),
 			    "a path is relative to the operation's artifact directory, without \"..\"");
 		else

@@ -538,6 +538,16 @@ static const struct refused {
 	     "  - {id: b, run: y, artifacts: [/etc/passwd]}\n"), false, ERR_DOCUMENT, 3, 33,
 	"operation \"b\": \"artifacts\" holds \"/etc/passwd\"",
 	"a path is relative to the operation's artifact directory, without \"..\""},
+    {"artifacts_itself", TEXT("plan:\n"
+	     "  - {id: a, run: x}\n"
+	     "  - {id: b, run: y, artifacts: [.//./]}\n"), false, ERR_DOCUMENT, 3, 33,
+	"operation \"b\": \"artifacts\" holds \".//./\"",
+	"a path is relative to the operation's artifact directory, without \"..\""},
+    {"cwd_template", TEXT("plan:\n"
+	     "  - {id: a, run: x}\n"
+	     "  - {id: b, run: y, cwd: '{{prompt}}'}\n"), false, ERR_DOCUMENT, 3, 26,
+	"operation \"b\": templates do not work in \"cwd\"",
+	"give it a name under env, such as env: {DIR: \"{{...}}\"}, and run: cd \"$DIR\""},
     {"artifacts_up", TEXT("plan:\n"
 	     "  - {id: a, run: x}\n"
 	     "  - {id: b, run: y, artifacts: [a/../../b]}\n"), false, ERR_DOCUMENT, 3, 33,

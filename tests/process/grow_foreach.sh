@@ -5,7 +5,7 @@
 run_flow <<'Y'
 plan:
   - {id: list, response: json, run: 'echo "{\"files\": [\"a b\", {\"n\": 1}, 7]}"'}
-  - {id: each, needs: [list], foreach: /files, run: 'echo "got $1"'}
+  - {id: each, needs: [list], foreach: /files, run: 'echo "got $1${FLOWSUP_DEPS+ and FLOWSUP_DEPS}"'}
   - {id: words, needs: [list], foreach: {op: list, pointer: /files}, exec: [echo, "{{item}}", "{{ops.list.response}}"]}
   - {id: all, needs: [each], run: 'cat "$FLOWSUP_DEP_each_0" "$FLOWSUP_DEP_each_1" "$FLOWSUP_DEP_each_2"'}
   - {id: lines, needs: [each], run: 'cut -f 1 "$FLOWSUP_DEPS" && cut -f 2 "$FLOWSUP_DEPS" | xargs cat'}
@@ -166,6 +166,10 @@ grows() { # length of the id, reactive, role
 matches "an id without room for what is asked for is, too" 'its id has no room for ".s1".*at most 61 characters' "$(grows 62 all)"
 matches "also where only another try may come" 'its id has no room' "$(grows 64 off ', assignee: low')"
 equal "not where there is room, nor where nothing is asked for" "" "$(grows 61 all)$(grows 64 off)$(grows 64 '[low]')"
+matches "a denial that is tried again is, too" '"denied" is never tried again' "$(warns <<'Y'
+plan: [{id: a, gate: approve, retry: {attempts: 3, on: [exit, denied]}, run: 'true'}]
+Y
+)"
 
 # ---- A crash in the middle of many ----
 begin -j 4 <<'Y'
