@@ -336,6 +336,15 @@ unstarted(const struct json *event)
 	return NULL;
 }
 
+const char *
+event_waits_for(const struct json *event)
+{
+	const char *what = json_cstr_of(json_get(event, "for"));
+
+	return slice_is(json_text(json_get(event, "event")), "NodeWaiting") && what != NULL &&
+		strcmp(what, "approval") != 0 ? what : NULL;
+}
+
 bool
 event_line(const struct json *event, bool utc, struct buf *to)
 {
@@ -356,7 +365,10 @@ event_line(const struct json *event, bool utc, struct buf *to)
 		buf_puts(to, unstarted(event));
 		return true;
 	}
-	buf_puts(to, kinds[which].word);
+	if (event_waits_for(event) != NULL)
+		buf_printf(to, "waits for %s", event_waits_for(event));
+	else
+		buf_puts(to, kinds[which].word);
 	if (kinds[which].kind == EVENT_PROGRESS) {
 		buf_putc(to, ' ');
 		render_percent(render_number(event, "fraction", 0), render_member(event, "text"), to);

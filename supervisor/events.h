@@ -53,5 +53,7 @@ void tally_clear(struct tally *t);
 /* Appends one line for people (without newline, not yet neutralised); false when the event says
  * nothing worth a line. */
 bool event_line(const struct json *event, bool utc, struct buf *to);
+/* What an operation waits for before its start, by this event; NULL: no such event, or a person. */
+const char *event_waits_for(const struct json *event);
 
 #endif

@@ -92,7 +92,7 @@ copy_event(struct follower *w, struct slice line, struct err *e)
 static const char *
 waiting_op(const struct json *event)
 {
-	return slice_is(json_text(json_get(event, "event")), "NodeWaiting")
+	return slice_is(json_text(json_get(event, "event")), "NodeWaiting") && event_waits_for(event) == NULL
 	    ? json_cstr_of(json_get(event, "op"))
 	    : NULL;
 }

@@ -46,6 +46,10 @@ after(const struct json *known, const struct json *event)
 		return copy(known != NULL ? json_ref(known) : json_object(), "silent_since", event, "since");
 	if (slice_is(name, "NodeHeard"))
 		return json_remove(known != NULL ? json_ref(known) : json_object(), slice_of("silent_since"));
+	if (event_waits_for(event) != NULL)
+		return copy(known != NULL ? json_ref(known) : json_object(), "waits_for", event, "for");
+	if (slice_is(name, "NodePaused"))
+		return json_remove(known != NULL ? json_ref(known) : json_object(), slice_of("waits_for"));
 	if (!slice_is(name, "NodeProgress"))
 		return NULL;
 	return copy(copy(json_remove(known != NULL ? json_ref(known) : json_object(), slice_of("text")),

@@ -524,7 +524,14 @@ view_carried(const struct run_files *f)
 	return all;
 }
 
-/* Events are read only where something was started and has no saved outcome. */
+/* It may hold a slot already and wait for something that only its event tells. */
+static bool
+may_hold_slot(const struct run_files *f, const struct op_view *v, size_t op)
+{
+	return v->start == NULL && f->lock_held && f->flow->ops[op].kind == FLOW_INSTRUCTION;
+}
+
+/* Events are read only where something was started, or an agent's start may wait, and has no saved outcome. */
 static struct json *
 recent_of(const struct run_files *f, struct op_view *ops)
 {
@@ -532,7 +539,7 @@ recent_of(const struct run_files *f, struct op_view *ops)
 	size_t i;
 
 	for (i = 0; i < f->flow->nops; i++) {
-		if (ops[i].start == NULL || ops[i].entry != NULL)
+		if (ops[i].entry != NULL || (ops[i].start == NULL && !may_hold_slot(f, &ops[i], i)))
 			continue;
 		if (recent == NULL && (recent = view_recent(f)) == NULL)
 			break;

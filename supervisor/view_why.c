@@ -116,6 +116,19 @@ why_withheld(const struct run_files *f, const struct session *s, const struct op
 		buf_puts(to, "not started before the run ended");
 }
 
+/* It has its slot, and something else holds it up. */
+static bool
+add_wait(const struct op_view *v, struct buf *to)
+{
+	struct slice what = json_text(json_get(v->recent, "waits_for"));
+
+	if (what.len == 0)
+		return false;
+	buf_puts(to, "waits for ");
+	buf_slice(to, what);
+	return true;
+}
+
 static void
 why_unstarted(const struct run_files *f, const struct session *s, size_t op,
     const struct op_view *ops, struct buf *to)
@@ -151,7 +164,8 @@ why_unstarted(const struct run_files *f, const struct session *s, size_t op,
 	add_before(f, op, ops, is_unsaved, &unsaved);
 	if (end_names(&unsaved))
 		return;
-	buf_puts(to, s->status == STATUS_PAUSED ? "waits at the closed gate" : "waits for a slot");
+	if (!add_wait(&ops[op], to))
+		buf_puts(to, s->status == STATUS_PAUSED ? "waits at the closed gate" : "waits for a slot");
 }
 
 static bool
@@ -480,6 +494,8 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 		why_replaced(f, (uint32_t)op, ops, &b);
 		break;
 	case OP_WAITING:
+		if (ops[op].start != NULL && add_wait(&ops[op], &b))
+			break;
 		buf_puts(&b, ops[op].start != NULL ? "waits for its next attempt"
 						   : "waits for a person's approval");
 		if (ops[op].start != NULL && slots_are_taken(f, ops))

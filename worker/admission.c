@@ -3,6 +3,7 @@
  * its edges; admission (stop, deadline, fail-fast, storage); the pause gate; a person's approval; a
  * slot. Admission and gate are looked at again once the slot is there.
  */
+#include "agent.h"
 #include "reactive.h"
 
 #include <assert.h>
@@ -60,6 +61,7 @@ admission_close(struct worker *w, unsigned why)
 		return;
 	w->closed |= why;
 	w->deadline_untold |= (why & CLOSED_DEADLINE) != 0;
+	w->gives_back |= why != CLOSED_STORAGE; /* after that it goes on */
 	tell_closing(w);
 }
 
@@ -219,13 +221,24 @@ start_next(struct worker *w)
 	spawn_start(w, i);
 }
 
+/* What waits before its start, perhaps for a command, does not start any more. */
+static void
+give_back(struct worker *w)
+{
+	if (w->gives_back)
+		agent_give_back_all(w);
+	w->gives_back = false;
+}
+
 void
 admission_start(struct worker *w)
 {
 	unsigned starts = 0;
 
-	if (!admission_open(w))
+	if (!admission_open(w)) {
+		give_back(w);
 		return;
+	}
 	if (w->controls_first) {
 		/* A verdict may be among what is looked at: it finds who asks. */
 		pass_approvals(w);

@@ -55,12 +55,13 @@ agent_unref(struct agent *g)
 	free(g);
 }
 
+/* version NULL: that is not known. */
 static void
-stop_asking(struct agent *g)
+stop_asking(struct agent *g, const char *version)
 {
-	if (g->asks)
-		*agents_asking(g->w) = false;
-	g->asks = false;
+	if (g->asks != NULL)
+		agents_version_put(g->w, g->asks, version);
+	g->asks = NULL;
 }
 
 void
@@ -71,8 +72,9 @@ agent_free(struct agent *g)
 	timer_disarm(&g->w->loop.timers, &g->look);
 	timer_disarm(&g->w->loop.timers, &g->drain);
 	timer_disarm(&g->w->loop.timers, &g->again);
+	timer_disarm(&g->w->loop.timers, &g->tell);
 	helper_clear(&g->helper);
-	stop_asking(g);
+	stop_asking(g, NULL);
 	agent_unref(g);
 }
 
@@ -251,6 +253,44 @@ make_words(struct agent *g, const struct json *argv, struct err *e)
 static void step(struct attempt_run *a);
 static void again_due(void *arg);
 
+/* Said once: it holds its slot, and is not started. */
+static void
+waits(struct attempt_run *a, const char *what)
+{
+	struct worker *w = a->w;
+
+	if (a->agent->waits_for != NULL && strcmp(a->agent->waits_for, what) == 0)
+		return;
+	a->agent->waits_for = what;
+	event_begin(w, "NodeWaiting");
+	event_op(w, a->op);
+	event_text(w, "for", what);
+	event_end(w);
+}
+
+static void
+tell_due(void *arg)
+{
+	struct attempt_run *a = arg;
+
+	if (a->agent->helper.w != NULL || timer_is_armed(&a->agent->again))
+		waits(a, a->agent->waits_next);
+}
+
+/* The same for what is usually over at once. Without memory it is not said. */
+static void
+waits_long(struct attempt_run *a, const char *what)
+{
+	struct agent *g = a->agent;
+	struct err ignored = {0};
+
+	if (g->waits_next == what)
+		return;
+	g->waits_next = what;
+	timer_arm(&a->w->loop.timers, &g->tell, clock_monotonic_ns() + AGENT_TELL_MS * NS_PER_MS, tell_due, a,
+	    &ignored);
+}
+
 static void
 failed(struct attempt_run *a, const struct err *e)
 {
@@ -269,22 +309,34 @@ program_path(struct agent *g, const char *name, struct buf *to, struct err *e)
 }
 
 static void
-version_done(void *arg, const char *text)
+version_done(void *arg, const char *text, const char *why)
 {
 	struct attempt_run *a = arg;
 	struct agent *g = a->agent;
-	struct buf path = {0}, clean = {0};
-	struct err e = {0};
+	struct buf clean = {0};
 
-	stop_asking(g);
+	if (text[0] == '\0')
+		log_line(LOG_WARNING, "version of %s: \"%s\" %s", g->p->name,
+		    json_cstr_of(json_at(g->p->version, 0)), why);
 	text_neutralise(&clean, slice_of(text), false);
 	snprintf(g->version, sizeof(g->version), "%s", buf_text(&clean));
-	if (program_path(g, json_cstr_of(json_at(g->p->version, 0)), &path, &e) == 0)
-		agents_version_put(g->w, buf_text(&path), g->version);
-	buf_clear(&path);
+	stop_asking(g, g->version);
 	buf_clear(&clean);
 	g->version_known = true;
 	step(a);
+}
+
+/* Its program is asked, or somebody asks it already. False: it cannot be asked. */
+static bool
+ask_version(struct attempt_run *a, bool asked, struct err *e)
+{
+	struct agent *g = a->agent;
+
+	if (asked)
+		return timer_arm(&g->w->loop.timers, &g->again,
+		    clock_monotonic_ns() + AGENT_VERSION_MS * NS_PER_MS, again_due, a, e) == 0;
+	return make_words(g, g->p->version, e) == 0 &&
+	    helper_start(&g->helper, g->w, g->op, &g->words, version_done, a, e) == 0;
 }
 
 /* True when the version is known by now, or cannot be known. */
@@ -292,46 +344,92 @@ static bool
 have_version(struct attempt_run *a)
 {
 	struct agent *g = a->agent;
+	enum version_known known = VERSION_NONE;
 	struct buf path = {0};
 	struct err e = {0};
 
 	if (g->version_known || g->p->version == NULL)
 		return true;
-	g->version_known =
-	    program_path(g, json_cstr_of(json_at(g->p->version, 0)), &path, &e) != 0 ||
-	    agents_version_get(g->w, buf_text(&path), g->version);
+	if (program_path(g, json_cstr_of(json_at(g->p->version, 0)), &path, &e) == 0)
+		known = agents_version_get(g->w, buf_text(&path), g->version, &g->asks);
 	buf_clear(&path);
+	g->version_known = known == VERSION_KNOWN || known == VERSION_NONE;
 	if (g->version_known)
 		return true; /* what is missing is said by the start itself */
-	if (*agents_asking(g->w) && timer_arm(&g->w->loop.timers, &g->again,
-		clock_monotonic_ns() + AGENT_VERSION_MS * NS_PER_MS, again_due, a, &e) == 0)
+	if (ask_version(a, known == VERSION_ASKED, &e)) {
+		waits_long(a, "the version of its program");
 		return false;
-	*agents_asking(g->w) = g->asks = true;
-	if (make_words(g, g->p->version, &e) == 0 &&
-	    helper_start(&g->helper, g->w, g->op, &g->words, version_done, a, &e) == 0)
-		return false;
-	stop_asking(g);
+	}
+	stop_asking(g, NULL);
 	log_line(LOG_WARNING, "version of %s: %s", g->p->name, e.msg);
 	g->version_known = true;
 	return true;
 }
 
+/* What it took is taken from the attempt's limit. */
 static void
-mint_done(void *arg, const char *text)
+mint_over(struct attempt_run *a)
+{
+	timer_disarm(&a->w->loop.timers, &a->limit);
+	a->before_ns += clock_monotonic_ns() - a->agent->minting_ns;
+}
+
+static void
+mint_done(void *arg, const char *text, const char *why)
 {
 	struct attempt_run *a = arg;
 	struct agent *g = a->agent;
+	const char *program = json_cstr_of(json_at(g->p->mint, 0));
 	struct err e = {0};
 
-	snprintf(g->sid, sizeof(g->sid), "%s", text);
-	g->sid_known = true;
-	if (g->sid[0] != '\0' && g->sid[0] != '-') {
+	mint_over(a);
+	if (text[0] == '\0')
+		err_set(&e, ERR_ENVIRONMENT, "\"%s\", which was to give an id for its conversation, %s", program, why);
+	else if (text[0] == '-')
+		err_set(&e, ERR_ENVIRONMENT, "\"%s\" gave an id for its conversation that begins with \"-\"", program);
+	else if (strlen(text) > PROVIDER_MAX_ID)
+		err_set(&e, ERR_LIMIT, "\"%s\" gave an id for its conversation of more than %d bytes", program,
+		    (int)PROVIDER_MAX_ID);
+	else {
+		snprintf(g->sid, sizeof(g->sid), "%s", text);
+		g->sid_known = true;
 		step(a);
 		return;
 	}
-	err_set(&e, ERR_ENVIRONMENT, "\"%s\" gave no id for a conversation",
-	    json_cstr_of(json_at(g->p->mint, 0)));
 	failed(a, &e);
+}
+
+static void
+mint_limit_due(void *arg)
+{
+	struct attempt_run *a = arg;
+	char limit[DURATION_TEXT];
+	struct err e = {0};
+
+	mint_over(a);
+	helper_clear(&a->agent->helper);
+	err_set(&e, ERR_LIMIT, "ran longer than %s, in \"%s\", which was to give an id for its conversation",
+	    duration_format(a->w->flow->ops[a->op].how->timeout_ns, limit),
+	    json_cstr_of(json_at(a->agent->p->mint, 0)));
+	spawn_failed(a, CLASS_TIMEOUT, &e);
+}
+
+static int
+mint(struct attempt_run *a, struct err *e)
+{
+	struct agent *g = a->agent;
+	int64_t left = turns_time_left_ns(a->w, a->op), now = clock_monotonic_ns();
+
+	if (make_words(g, g->p->mint, e) != 0 ||
+	    helper_start(&g->helper, g->w, g->op, &g->words, mint_done, a, e) != 0)
+		return -1;
+	g->minting_ns = now;
+	if (left > 0 && timer_arm(&a->w->loop.timers, &a->limit, now + left, mint_limit_due, a, e) != 0) {
+		helper_clear(&g->helper);
+		return -1;
+	}
+	waits_long(a, "the id of its conversation");
+	return 0;
 }
 
 int
@@ -354,12 +452,8 @@ have_sid(struct attempt_run *a, struct err *e)
 
 	if (g->sid_known || g->start == PROVIDER_RESUME)
 		return 1;
-	if (g->p->id == PROVIDER_ID_COMMAND) {
-		if (make_words(g, g->p->mint, e) != 0 ||
-		    helper_start(&g->helper, g->w, g->op, &g->words, mint_done, a, e) != 0)
-			return -1;
-		return 0;
-	}
+	if (g->p->id == PROVIDER_ID_COMMAND)
+		return mint(a, e);
 	g->sid_known = true;
 	return g->p->id != PROVIDER_ID_MINTED || agent_mint_id(g->sid, e) == 0 ? 1 : -1;
 }
@@ -399,16 +493,23 @@ wait_for_lock(struct attempt_run *a)
 	struct agent *g = a->agent;
 	struct err e = {0};
 
-	if (!g->waits_told) {
-		g->waits_told = true;
-		event_begin(w, "NodeWaiting");
-		event_op(w, a->op);
-		event_text(w, "for", "its conversation, which somebody else uses");
-		event_end(w);
-	}
+	waits(a, "its conversation, which somebody else uses");
 	if (timer_arm(&w->loop.timers, &g->again, clock_monotonic_ns() + AGENT_LOCK_MS * NS_PER_MS,
 		again_due, a, &e) != 0)
 		failed(a, &e);
+}
+
+void
+agent_give_back_all(struct worker *w)
+{
+	struct attempt_run *a, *following;
+
+	for (a = w->live; a != NULL; a = following) {
+		following = a->following;
+		if (a->agent != NULL && w->ops[a->op].state == OP_PREPARING &&
+		    (a->agent->helper.w != NULL || timer_is_armed(&a->agent->again)))
+			spawn_give_back(a, a->agent->dir);
+	}
 }
 
 static void

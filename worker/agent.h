@@ -19,6 +19,7 @@ enum {
 	AGENT_LOOK_MS = 250,	    /* between two looks at the output of one that runs */
 	AGENT_LOCK_MS = 500,	    /* between two tries to get a conversation */
 	AGENT_VERSION_MS = 20,	    /* between two looks whether the version is known */
+	AGENT_TELL_MS = 1000,	    /* what is waited for longer is told */
 	AGENT_VERSION_TEXT = 128,
 	AGENT_UUID_TEXT = 37,
 	HELPER_S = 30, /* a helper that takes longer is ended */
@@ -34,8 +35,8 @@ enum {
 
 /* ---- helper.c ---- */
 
-/* text: what it wrote, ended at the first line, or "" when it failed. */
-typedef void helper_done(void *arg, const char *text);
+/* text: what it wrote, ended at the first line, or "" when it failed; why says then how. */
+typedef void helper_done(void *arg, const char *text, const char *why);
 struct helper {
 	struct worker *w;
 	int pidfd, out_fd;
@@ -67,8 +68,10 @@ struct agent {
 	char *old, *old_store, *store, *chat, *kept; /* kept: our copy of the chat as it is now */
 	struct provider_words words;
 	struct helper helper;
-	bool version_known, sid_known, waits_told;
-	bool asks; /* its helper asks for a version: one at a time, the others wait for the answer */
+	bool version_known, sid_known;
+	const void *asks; /* what its helper asks for the version of: one at a time, the others wait for the answer */
+	const char *waits_for, *waits_next; /* what holds it up, and was told, is told when it takes long; or NULL */
+	int64_t minting_ns; /* since when its helper makes an id */
 
 	int lock_fd;
 	bool lock_exclusive;
@@ -81,11 +84,13 @@ struct agent {
 	struct err trouble; /* of reading */
 	bool looking, ended, hung;
 	unsigned steps; /* of the signal plan that were taken */
-	struct timer look, drain, again;
+	struct timer look, drain, again, tell;
 };
 
 /* Takes a from PREPARING to its start, or settles it. */
 void agent_prepare(struct attempt_run *a);
+/* Nothing more is started: what waits before its start gives its slot back, and its helper is ended. */
+void agent_give_back_all(struct worker *w);
 /* For a, without anything in it; NULL without memory. */
 struct agent *agent_new(struct attempt_run *a);
 /* a outlived the worker that started it: goes on from the record of its start. Blocks. */
@@ -150,10 +155,13 @@ bool agents_begin_anew(struct worker *w, uint32_t i);
 void agents_tell_interrupted(const struct worker *w, uint32_t i, struct buf *to);
 bool agents_is_degraded(const struct worker *w, uint32_t i);
 unsigned agents_inheritors(const struct worker *w, uint32_t i);
-/* Whether somebody asks for a version; set by who does. */
-bool *agents_asking(const struct worker *w);
-/* Whether the version of the program at path is known; it is copied. agents_version_put keeps it. */
-bool agents_version_get(const struct worker *w, const char *program, char to[AGENT_VERSION_TEXT]);
-void agents_version_put(struct worker *w, const char *program, const char *version);
+/*
+ * Versions, each of the program's file as it is. agents_version_get: ASK is for the caller to do, whose *asked
+ * goes to agents_version_put (NULL: it gave up), whatever comes of it; others ASKED meanwhile wait.
+ */
+enum version_known { VERSION_KNOWN, VERSION_ASK, VERSION_ASKED, VERSION_NONE };
+enum version_known agents_version_get(const struct worker *w, const char *program,
+    char to[AGENT_VERSION_TEXT], const void **asked);
+void agents_version_put(struct worker *w, const void *asked, const char *version);
 
 #endif

@@ -11,6 +11,7 @@ struct known_version {
 	ino_t ino;
 	struct timespec changed;
 	char text[AGENT_VERSION_TEXT];
+	bool known; /* else somebody asks */
 };
 
 struct agents {
@@ -19,7 +20,6 @@ struct agents {
 	bool *degraded; /* per operation: it begins a conversation in place of one that is lost */
 	uint32_t *inheritors;	     /* per operation: how many continue its conversation */
 	struct known_version *versions;
-	bool asking;
 };
 
 static size_t
@@ -233,12 +233,6 @@ agents_is_degraded(const struct worker *w, uint32_t i)
 
 /* ---- Versions ---- */
 
-bool *
-agents_asking(const struct worker *w)
-{
-	return &w->agents->asking;
-}
-
 static struct known_version *
 find_version(const struct worker *w, const struct stat *st)
 {
@@ -252,35 +246,54 @@ find_version(const struct worker *w, const struct stat *st)
 	return v;
 }
 
-bool
-agents_version_get(const struct worker *w, const char *program, char to[AGENT_VERSION_TEXT])
+static struct known_version *
+add_version(const struct worker *w, const struct stat *st)
 {
-	const struct known_version *v;
+	struct known_version *v = calloc(1, sizeof(*v));
+
+	if (v == NULL)
+		return NULL;
+	v->dev = st->st_dev;
+	v->ino = st->st_ino;
+	v->changed = st->st_mtim;
+	v->next = w->agents->versions;
+	w->agents->versions = v;
+	return v;
+}
+
+/* Without memory it is not asked for. */
+enum version_known
+agents_version_get(const struct worker *w, const char *program, char to[AGENT_VERSION_TEXT],
+    const void **asked)
+{
+	struct known_version *v;
 	struct stat st;
 
 	if (stat(program, &st) != 0)
-		return false;
+		return VERSION_NONE;
 	v = find_version(w, &st);
-	if (v != NULL)
+	if (v != NULL && v->known)
 		snprintf(to, AGENT_VERSION_TEXT, "%s", v->text);
-	return v != NULL;
+	if (v != NULL)
+		return v->known ? VERSION_KNOWN : VERSION_ASKED;
+	*asked = v = add_version(w, &st);
+	return v != NULL ? VERSION_ASK : VERSION_NONE;
 }
 
-/* Without memory it is asked for again at the next attempt. */
+/* What nobody asks any more is asked by the next attempt. */
 void
-agents_version_put(struct worker *w, const char *program, const char *version)
+agents_version_put(struct worker *w, const void *asked, const char *version)
 {
-	struct known_version *v = calloc(1, sizeof(*v));
-	struct stat st;
+	struct known_version **at = &w->agents->versions, *v;
 
-	if (v == NULL || stat(program, &st) != 0) {
-		free(v);
+	while (*at != asked)
+		at = &(*at)->next;
+	v = *at;
+	v->known = version != NULL;
+	if (v->known) {
+		snprintf(v->text, sizeof(v->text), "%s", version);
 		return;
 	}
-	v->dev = st.st_dev;
-	v->ino = st.st_ino;
-	v->changed = st.st_mtim;
-	snprintf(v->text, sizeof(v->text), "%s", version);
-	v->next = w->agents->versions;
-	w->agents->versions = v;
+	*at = v->next;
+	free(v);
 }

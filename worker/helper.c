@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
+
+enum { WHY_TEXT = 64 };
 
 static void
 read_line(int fd, char to[HELPER_OUTPUT])
@@ -21,21 +24,28 @@ read_line(int fd, char to[HELPER_OUTPUT])
 
 /* What it left in its group goes with it. The zombie is ours or was reaped with adopted ones. */
 static void
-finish(struct helper *h, bool failed)
+finish(struct helper *h, bool late)
 {
 	helper_done *done = h->done;
 	void *arg = h->arg;
-	char text[HELPER_OUTPUT] = "";
+	char text[HELPER_OUTPUT] = "", why[WHY_TEXT] = "printed nothing";
 	struct proc_end end = {0};
 	struct err e = {0};
 
 	proc_signal_group(h->pid, SIGKILL, &e);
-	if (proc_wait(h->pidfd, false, &end, &e) == 1 && (end.signaled || end.code != 0))
-		failed = true;
-	if (!failed)
+	if (proc_wait(h->pidfd, false, &end, &e) != 1)
+		end = (struct proc_end){0};
+	h->pid = 0; /* reaped: the number may be somebody else's now */
+	if (late)
+		snprintf(why, sizeof(why), "took longer than %d s", HELPER_S);
+	else if (end.signaled)
+		snprintf(why, sizeof(why), "was ended by %s", proc_signal_name(end.code));
+	else if (end.code != 0)
+		snprintf(why, sizeof(why), "failed with exit status %d", end.code);
+	else
 		read_line(h->out_fd, text);
 	helper_clear(h);
-	done(arg, text);
+	done(arg, text, why);
 }
 
 static void
@@ -48,11 +58,7 @@ helper_ready(void *arg, short revents)
 static void
 limit_due(void *arg)
 {
-	struct helper *h = arg;
-
-	log_line(LOG_WARNING, "process %d was to print one line and took longer than %d s", (int)h->pid,
-	    HELPER_S);
-	finish(h, true);
+	finish(arg, true);
 }
 
 /* Marks would make it a part of an operation that does not run yet. */
@@ -127,14 +133,16 @@ helper_start(struct helper *h, struct worker *w, uint32_t i, const struct provid
 void
 helper_clear(struct helper *h)
 {
+	siginfo_t info;
 	struct err e = {0};
 
 	if (h->w == NULL)
 		return;
 	poller_unwatch(&h->w->loop, &h->source);
 	timer_disarm(&h->w->loop.timers, &h->limit);
-	if (h->pidfd >= 0)
-		proc_signal(h->pidfd, SIGKILL, &e);
+	/* While it is our child its number is the group's, also when it is a zombie. */
+	if (h->pid > 0 && waitid(P_PIDFD, (id_t)h->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+		proc_signal_group(h->pid, SIGKILL, &e);
 	fd_close(&h->pidfd);
 	fd_close(&h->out_fd);
 	h->w = NULL;

@@ -106,6 +106,9 @@ int64_t
 turns_time_left_ns(const struct worker *w, uint32_t i)
 {
 	int64_t limit = w->flow->ops[i].how->timeout_ns, used = w->turns != NULL ? w->turns->used_ns : 0;
+	const struct attempt_run *a = w->ops[i].live;
+
+	used += a != NULL ? a->before_ns : 0;
 
 	if (limit == 0)
 		return 0;
@@ -345,6 +348,7 @@ turns_keep_open(struct attempt_run *a, struct outcome *o)
 	if (t == NULL)
 		return false;
 	add_attempt(&t->total, a);
+	t->used_ns += a->before_ns;
 	t->used_ns += a->started_ns > 0 ? clock_monotonic_ns() - a->started_ns : 0;
 	if (o->class != CLASS_NONE)
 		return false;

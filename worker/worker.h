@@ -93,6 +93,7 @@ struct attempt_run {
 	bool begins;	      /* below a keeper, which has not told yet what came of it */
 	unsigned leftovers; /* processes that had to be ended after its own had */
 	unsigned strays;    /* of them, those in other sessions that are still there */
+	int64_t before_ns; /* of its limit, what a command before its start has used */
 	int64_t started_ns;
 	double started_at, ended_at;
 	struct proc_life life;
@@ -213,6 +214,7 @@ struct worker {
 	unsigned beginning; /* starts that keepers have not told of */
 	bool deadline_untold; /* closed by it, and the event waits for them */
 	bool gate_closed, stop_now;
+	bool gives_back; /* what waits before its start, in the next turn */
 	unsigned slots, running;
 	size_t retrying, settling;
 	struct attempt_run *live; /* has or had a process, or holds a slot */
