@@ -30,6 +30,7 @@ struct killing {
 	struct attempts attempts;
 	struct endops_result ended;
 	struct err row;	       /* why the row could not be written */
+	bool may_be_left; /* processes that nothing tells of: an operation was to leave what it started */
 	struct proc_id *below; /* what descended from the worker */
 	size_t nbelow, below_cap;
 };
@@ -97,6 +98,7 @@ look_below(struct killing *k, struct proc_id id, int pidfd)
 	struct err e = {0};
 
 	k->nbelow = 0;
+	k->may_be_left = false; /* whatever lost its parent is below the worker */
 	if (proc_signal(pidfd, SIGSTOP, &e) != 0 ||
 	    proc_each_descendant(id.pid, note_below, k, &e) < 0)
 		cli_note("run %s: below worker %d: %s", k->t->session.run_id, (int)id.pid, e.msg);
@@ -198,6 +200,19 @@ store_end(struct killing *k, struct err *e)
 	    "run.cancelled.killed", NULL, -1, &k->moved, e);
 }
 
+/* Whether an operation was allowed to leave processes: not all of them can be known. */
+static bool
+any_leaves(struct attempts *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->nlines; i++)
+		if (all->lines[i].kind == ATTEMPT_LINE_START &&
+		    json_is_true(json_get(attempt_line_json(&all->lines[i]), "leave")))
+			return true;
+	return false;
+}
+
 static int
 check_place(struct killing *k, struct err *e)
 {
@@ -209,6 +224,7 @@ check_place(struct killing *k, struct err *e)
 	if (attempts_read(k->run_fd, &k->attempts, e) != 0 ||
 	    endops_is_here(&k->attempts, &here, &other_boot, e) != 0)
 		return -1;
+	k->may_be_left = !other_boot && any_leaves(&k->attempts);
 	if (here)
 		return 0;
 	err_set(e, ERR_REFUSED, "run %s belongs to host %s or another pid namespace of it",
@@ -233,6 +249,7 @@ print_json(const struct killing *k)
 	o = json_set(o, "processes", json_uint(k->ended.found));
 	o = json_set(o, "sigkill", json_uint(k->ended.killed));
 	o = json_set(o, "left", json_ref(k->ended.left));
+	o = json_set(o, "may_be_left", json_bool(k->may_be_left));
 	out_json(k->c->out, o);
 }
 
@@ -246,8 +263,8 @@ tell(const struct killing *k, struct err *e)
 	if (k->c->json)
 		print_json(k);
 	else if (!k->moved && k->ended.found == 0)
-		cli_note("run %s had already ended (%s), and nothing of it runs", run_id,
-		    status_word(k->t->session.status));
+		cli_note("run %s had already ended (%s), and nothing %s runs", run_id,
+		    status_word(k->t->session.status), k->may_be_left ? "that is known to be of it" : "of it");
 	else
 		cli_note("run %s: %s; processes of operations ended: %u (%u by SIGKILL)", run_id,
 		    k->moved ? "killed" : status_word(k->t->session.status), k->ended.found,
@@ -258,6 +275,9 @@ tell(const struct killing *k, struct err *e)
 		    run_id, buf_text(&text));
 		err_hint(e, "ps -o pid,ppid,pgid,lstart,args -e");
 	}
+	if (k->may_be_left && !k->c->json)
+		cli_note("run %s: operations with leave: what these have started in sessions of their own, without "
+		    "their environment, is known to nobody once its parent is gone", run_id);
 	buf_clear(&text);
 	return rc;
 }

@@ -94,7 +94,7 @@ print_once(struct logs *l, struct err *e)
 	}
 	out_flush(l->c->out);
 	tell_of_stderr(l);
-	return 0;
+	return logs_unread(l, e);
 }
 
 /* ---- Following ---- */
@@ -274,7 +274,7 @@ follow(struct logs *l, struct err *e)
 		if (looks % ROW_LOOKS == 0 && target_reload(l->t, e) != 0)
 			return -1;
 		if (status_is_terminal(l->t->session.status) && !goes_on(l))
-			return finish(l, e) == 0 ? tell_end(l) : -1;
+			return finish(l, e) == 0 && logs_unread(l, e) == 0 ? tell_end(l) : -1;
 		if (status_is_terminal(l->t->session.status) &&
 		    l->t->session.resumed_as_run[0] != '\0' && go_on_with_successor(l, e) != 0)
 			return -1;
@@ -339,7 +339,10 @@ no_output(struct logs *l, struct err *e)
 		r = seek_damaged(&l->t->session, e);
 	} else {
 		r = known_op_check(&l->t->home, &l->t->session, l->only, l->c->argv, e);
-		if (r == 0)
+		if (r == 0 && l->unstarted > 0)
+			cli_note("attempt %lld of operation \"%s\" could not be started", (long long)l->unstarted,
+			    l->only);
+		else if (r == 0)
 			cli_note("operation \"%s\" has not started", l->only);
 	}
 	run_files_close(&f);

@@ -25,6 +25,8 @@ struct logs {
 	int64_t tail;	  /* so many lines of what is there; 0: all */
 	struct logs_source *sources;
 	size_t n, cap;
+	int64_t unstarted; /* the latest attempt that ended without a start, 0: none */
+	size_t unread; /* sources that could not be read */
 	size_t first; /* sources before this one are done with */
 	bool prefixes;
 	int prefix_width;
@@ -48,7 +50,10 @@ int logs_take_carried(struct logs *l, struct err *e);
 /* ---- logs_print.c: what is in them ---- */
 
 /* Prints what is there and was not printed yet. */
+/* What cannot be read is said, and counted. */
 int logs_pump(struct logs *l, struct logs_source *s, struct err *e);
+/* -1 when there was such output. */
+int logs_unread(const struct logs *l, struct err *e);
 /* A last line without an end. */
 void logs_put_rest(struct logs *l, struct logs_source *s);
 /* How wide the names before the lines are. */

@@ -199,6 +199,7 @@ static int
 open_source(struct logs *l, struct logs_source *s, struct err *e)
 {
 	struct buf name = {0};
+	struct stat st;
 	int run_fd = rundir_open(&l->t->home, s->run, e);
 
 	if (run_fd < 0)
@@ -208,16 +209,18 @@ open_source(struct logs *l, struct logs_source *s, struct err *e)
 	s->fd = openat(run_fd, buf_text(&name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (s->fd < 0 && errno != ENOENT)
 		err_sys(e, ERR_IO, errno, "'%s'", buf_text(&name));
+	else if (s->fd >= 0 && (fstat(s->fd, &st) != 0 || !S_ISREG(st.st_mode)))
+		err_set(e, ERR_IO, "'%s' is not a regular file", buf_text(&name));
 	buf_clear(&name);
 	fd_close(&run_fd);
-	if (s->fd < 0)
+	if (s->fd < 0 || e->code != ERR_NONE)
 		return e->code == ERR_NONE ? 0 : -1;
 	take_place(l, s);
 	return l->tail > 0 ? skip_to_tail(l, s, e) : 0;
 }
 
-int
-logs_pump(struct logs *l, struct logs_source *s, struct err *e)
+static int
+pump(struct logs *l, struct logs_source *s, struct err *e)
 {
 	char bytes[CHUNK];
 	ssize_t n;
@@ -237,6 +240,35 @@ logs_pump(struct logs *l, struct logs_source *s, struct err *e)
 			return -1;
 	}
 	return 0;
+}
+
+/* What cannot be read of one is said, and the others are printed all the same. */
+static int
+pass_over(struct logs *l, struct logs_source *s, struct err *e)
+{
+	if (e->code == ERR_NOMEM)
+		return -1;
+	cli_note("%s attempt %lld: %s", s->op, (long long)s->attempt, e->msg);
+	err_clear(e);
+	fd_close(&s->fd);
+	s->done = true;
+	l->unread++;
+	return 0;
+}
+
+int
+logs_unread(const struct logs *l, struct err *e)
+{
+	if (l->unread == 0)
+		return 0;
+	return err_set(e, ERR_IO, "the output of %zu operation%s could not be read", l->unread,
+	    l->unread == 1 ? "" : "s");
+}
+
+int
+logs_pump(struct logs *l, struct logs_source *s, struct err *e)
+{
+	return pump(l, s, e) == 0 ? 0 : pass_over(l, s, e);
 }
 
 void

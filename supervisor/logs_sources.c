@@ -79,6 +79,8 @@ logs_take_line(struct logs *l, const char *run, const char *op, enum attempt_lin
 		s = find_source(l, op);
 		if (s != NULL && s->attempt == attempt)
 			s->ended = true;
+		else if (s == NULL)
+			l->unstarted = attempt;
 		return 0;
 	}
 	if (kind != ATTEMPT_LINE_START || (l->attempt > 0 && attempt != l->attempt))

@@ -282,6 +282,9 @@ signal_of(const struct op_view *v)
 	const struct json *end = ending(v);
 	bool killed = slice_is(json_text(json_get(end, "class")), "signal");
 
+	/* Ended by us, behind its result: only the log of attempts tells. */
+	if (end == NULL && v->state == OP_COMPLETED)
+		return view_number(v->end, "signal", 0);
 	return view_number(end, "signal", killed ? view_number(end, "code", 0) : 0);
 }
 
@@ -298,7 +301,7 @@ has_exit_status(const struct op_view *v)
 
 	if (signal_of(v) > 0 || slice_is(class, "spawn"))
 		return false;
-	if (v->entry != NULL && json_get(v->entry, "started_at") == NULL)
+	if (v->entry == NULL ? v->start == NULL : json_get(v->entry, "started_at") == NULL)
 		return false;
 	return !slice_is(class, "exit") || view_number(end, "code", 0) != 0;
 }
@@ -309,7 +312,7 @@ exit_json(const struct op_view *v)
 	const struct json *end = ending(v);
 
 	if (end == NULL)
-		return v->state == OP_COMPLETED ? json_int(0) : json_null();
+		return v->state == OP_COMPLETED && signal_of(v) == 0 ? json_int(0) : json_null();
 	return has_exit_status(v) ? member_or_null(end, "code") : json_null();
 }
 

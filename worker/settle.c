@@ -17,16 +17,17 @@ enum { UNSAVED_FIRST_CAP = 64 };
 /* ---- Entries ---- */
 
 static struct json *
-error_object(const struct outcome *o)
+error_object(const struct attempt_run *a, const struct outcome *o)
 {
+	bool ran = a != NULL && a->started_ns > 0;
 	struct json *v = json_set(json_object(), "class", json_cstr(op_class_word(o->class)));
 	bool replaced;
 
 	v = json_set(v, "message", json_string_lossy(slice_of(o->message != NULL ? o->message : ""),
 	    &replaced));
-	/* A signal and an errno are no status; and where the end is not known there is none: 0 would
-	 * say that all was well. */
-	if (o->signal == 0 && o->class != CLASS_SPAWN && (o->class != CLASS_EXIT || o->code != 0))
+	/* A signal and an errno are no status; and where no process was, or its end is not known, there is
+	 * none: 0 would say that all was well. */
+	if (ran && o->signal == 0 && o->class != CLASS_SPAWN && (o->class != CLASS_EXIT || o->code != 0))
 		v = json_set(v, "code", json_int(o->code));
 	return o->signal > 0 ? json_set(v, "signal", json_int(o->signal)) : v;
 }
@@ -82,7 +83,7 @@ make_entry(const struct worker *w, uint32_t i, const struct attempt_run *a,
 		v = json_set(v, "started_at", json_real(a->started_at));
 		v = json_set(v, "ended_at", json_real(a->ended_at));
 	}
-	return completed ? v : json_set(v, "error", error_object(o));
+	return completed ? v : json_set(v, "error", error_object(a, o));
 }
 
 /* ---- What is not saved yet ---- */

@@ -10,6 +10,9 @@ matches "the result counts" '"status":"completed","response":"turns: hang\|"' "$
 matches "the event says that it hung" '"hung_after_result":true' "$(event NodeCompleted a)"
 check "the process is gone" gone "$(cat "$AGENT/hanging")"
 matches "its conversation goes on" '"response":"turns: hang\|ok more\|"' "$(entry b)"
+told() { "$FLOWSUP" show "$RUN" --json | grep -oE '"id":"'"$1"'","state":"[^"]*","saved":[a-z]*,"attempt":[0-9]*,"exit":[^,]*,"signal":[^,]*'; }
+matches "what ended it is no exit status" '"exit":null,"signal":"SIGTERM"' "$(told a)"
+matches "another has one" '"exit":0,"signal":null' "$(told b)"
 
 # ---- The same whatever the form of the output is ----
 cat >"$BIN/stays" <<'END'

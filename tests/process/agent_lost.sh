@@ -13,6 +13,8 @@ matches "the failure says so" \
 matches "what is not for this class is not tried again" '"attempts":1' "$(entry b)"
 matches "a conversation of which no turn was acknowledged is not even tried" \
 	'"class":"session_lost","message":"ops/d: the conversation of c cannot be continued: no turn' "$(entry d)"
+matches "what was never started has no exit status" '"id":"d","state":"failed","saved":true,"attempt":1,"exit":null,"signal":null' \
+	"$("$FLOWSUP" show "$RUN" --json)"
 
 # ---- It is not tried again in vain ----
 first=$RUN

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The output of one operation that cannot be read keeps nobody from that of the others.
+. "$(dirname "$0")/lib.sh"
+cat >"$T/flow.yaml" <<'END_OF_FLOW'
+name: outputs
+concurrency: 1
+plan:
+  - {id: a, run: echo one}
+  - {id: b, needs: [a], run: echo two}
+  - {id: c, needs: [b], run: echo three}
+  - {id: d, needs: [c], run: echo four}
+  - {id: e, needs: [d], cwd: ./not-there, run: echo five}
+END_OF_FLOW
+RUN=$("$FLOWSUP" start --wait "$T/flow.yaml" 2>/dev/null | head -1)
+ops=$FLOWSUP_HOME/runs/$RUN/ops
+rm "$ops/b.1.out" "$ops/c.1.out"
+ln -s a.1.out "$ops/b.1.out"
+mkfifo "$ops/c.1.out"
+out=$("$FLOWSUP" logs "$RUN" 2>"$T/err")
+equal "what cannot be read ends it with the status of that" 74 $?
+equal "behind all that can" "a | one,d | four" "$(paste -sd, <<<"$out")"
+matches "a link is told" "b attempt 1: .*b.1.out.: Too many levels of symbolic links" "$(cat "$T/err")"
+matches "a pipe, too" "c attempt 1: .*c.1.out.* is not a regular file" "$(cat "$T/err")"
+matches "and how many there are" "the output of 2 operations could not be read" "$(cat "$T/err")"
+out=$("$FLOWSUP" logs -f "$RUN" 2>"$T/err")
+equal "with -f it is the same" "74 a | one,d | four" "$? $(paste -sd, <<<"$out")"
+matches "one that could not be started is told from one that has not" 'attempt 1 of operation "e" could not be started' \
+	"$("$FLOWSUP" logs "$RUN" e 2>&1)"
+plan
