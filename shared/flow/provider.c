@@ -159,6 +159,15 @@ not_found(const struct provider_search *s, const char *name, struct err *e)
 	return -1;
 }
 
+/* One that leads nowhere is there, and cannot be read. */
+static bool
+is_link(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* 1: there is no such file. A user's file may be a link, so it is read as any file is. */
 static int
 read_file(const char *path, struct buf *to, struct err *e)
@@ -166,7 +175,7 @@ read_file(const char *path, struct buf *to, struct err *e)
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
 
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR) && !is_link(path))
 		return 1;
 	if (fd < 0)
 		return err_sys(e, ERR_IO, errno, "cannot open '%s'", path);
@@ -186,6 +195,8 @@ load_from(const char *directory, const char *name, struct provider **out, struct
 
 	if (directory == NULL)
 		return 1;
+	if (is_link(directory) && access(directory, F_OK) != 0)
+		return err_sys(e, ERR_IO, errno, "cannot open '%s'", directory);
 	buf_printf(&path, "%s/%s%s", directory, name, suffix);
 	rc = buf_ok(&path, e);
 	if (rc == 0)
