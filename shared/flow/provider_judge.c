@@ -108,8 +108,8 @@ cut(struct slice s)
 }
 
 static void
-describe(const struct provider_reading *r, enum verdict verdict, const struct provider_end *end,
-    const char *error, const char *errors, struct buf *to)
+describe(const struct provider_reading *r, enum verdict verdict, const char *class,
+    const struct provider_end *end, const char *error, const char *errors, struct buf *to)
 {
 	struct slice last = cut(last_line(errors)), first = cut(first_line(error));
 
@@ -136,7 +136,7 @@ describe(const struct provider_reading *r, enum verdict verdict, const struct pr
 	else if (last.len > 0)
 		buf_printf(to, "%s%.*s", to->len > 0 ? ": " : "", (int)last.len, last.data);
 	if (to->len == 0)
-		buf_puts(to, "it says that it failed");
+		buf_puts(to, strcmp(class, "denied") == 0 ? "it was refused a permission" : "it says that it failed");
 }
 
 /* At most PROVIDER_MAX_ERROR bytes of text, without what would end it early for a pattern. */
@@ -287,7 +287,7 @@ conclude(struct provider_reading *r, const struct provider_end *end, const char 
 	if (verdict == GOOD)
 		return 0;
 	out->class = class_of(r, end, verdict, error, errors);
-	describe(r, verdict, end, error, errors, &text);
+	describe(r, verdict, out->class, end, error, errors, &text);
 	out->message = buf_steal(&text);
 	return out->message == NULL ? err_nomem(e) : 0;
 }

@@ -139,7 +139,11 @@ static const struct sample samples[] = {
 	"{\"input_tokens\":7,\"output_tokens\":2,\"cost_usd\":0.75}"},
     {"a rejected permission leaves with 0 and says nothing", "opencode",
 	OPENCODE("step_start", "") OPENCODE("done", ",\"reason\":\"idle\",\"rejected\":[\"bash\"]"), "",
-	"", 0, false, "denied", NULL, "ses_1", "gave no answer", false, NULL},
+	"", 0, false, "denied", NULL, "ses_1", "refused a permission", false, NULL},
+    {"what it said before it was refused one is no success", "opencode",
+	OPENCODE("text", ",\"part\":{\"text\":\"let me look\"}") OPENCODE("step_finish", "")
+	OPENCODE("done", ",\"reason\":\"idle\",\"rejected\":[\"bash\"]"), "",
+	"", 0, false, "denied", "let me look", "ses_1", "refused a permission", true, NULL},
     {"an error of the session", "opencode",
 	OPENCODE("error", ",\"error\":{\"name\":\"X\",\"data\":{\"message\":\"Session not found\"}}"), "",
 	"", 1, false, "session_lost", NULL, "ses_1", "Session not found", false, NULL},
