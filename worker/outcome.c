@@ -385,6 +385,18 @@ struct lines {
 	size_t values_left;
 };
 
+/* The reader counts lines from the one that it was given. */
+static int
+in_line(size_t number, struct err *e)
+{
+	static const char first[] = "line 1, ";
+	size_t len = sizeof(first) - 1;
+
+	if (strncmp(e->msg, first, len) == 0)
+		memmove(e->msg, e->msg + len, strlen(e->msg + len) + 1);
+	return err_wrap(e, "JSON line %zu", number);
+}
+
 /* Reads lines until about so many bytes of them are read; empty ones are passed over. */
 static int
 parse_lines(struct lines *l, size_t bytes, struct json **out, struct err *e)
@@ -404,7 +416,7 @@ parse_lines(struct lines *l, size_t bytes, struct json **out, struct err *e)
 			json_unref(lines);
 			if (why.fault == JSON_FAULT_MANY)
 				too_many_values(e);
-			return err_wrap(e, "JSON line %zu", l->number);
+			return in_line(l->number, e);
 		}
 		lines = json_append(lines, value);
 	}

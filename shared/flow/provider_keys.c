@@ -34,6 +34,24 @@ key_wrong_type(struct source *s, const struct key *k, const struct json *v, cons
 }
 
 int
+key_members(struct source *s, const struct key *k, const struct json *v, enum json_type type,
+    const char *what, size_t least, size_t most)
+{
+	char wanted[64];
+
+	if (json_type(v) != type) {
+		snprintf(wanted, sizeof(wanted), "%s of %s", type == JSON_ARRAY ? "a list" : "an object", what);
+		return key_wrong_type(s, k, v, wanted);
+	}
+	if (json_length(v) < least)
+		return key_refuse(s, v, "\"%s\" has no %s", k->name, what);
+	if (json_length(v) > most)
+		return key_refuse(s, v, "\"%s\" has %zu %s, and may have at most %zu", k->name, json_length(v), what,
+		    most);
+	return 0;
+}
+
+int
 key_unknown(struct source *s, const char *what, const struct json *at, const char *const *names,
     size_t n)
 {
@@ -184,8 +202,8 @@ key_words(struct source *s, const struct key *k, const struct json *v, void *to)
 	struct json_iter it = json_iterate(v);
 	const struct json *item;
 
-	if (json_type(v) != JSON_ARRAY || json_length(v) == 0)
-		return key_wrong_type(s, k, v, "a list of words");
+	if (key_members(s, k, v, JSON_ARRAY, "words", 1, SIZE_MAX) != 0)
+		return -1;
 	while (json_next(&it, NULL, &item))
 		if (json_cstr_of(item) == NULL || json_cstr_of(item)[0] == '\0')
 			return key_refuse(s, item, "\"%s\" holds words", k->name);
@@ -252,8 +270,8 @@ key_argv(struct source *s, const struct key *k, const struct json *v, void *to)
 	const struct json *item;
 	bool first = true;
 
-	if (json_type(v) != JSON_ARRAY || json_length(v) == 0)
-		return key_wrong_type(s, k, v, "a list of words");
+	if (key_members(s, k, v, JSON_ARRAY, "words", 1, SIZE_MAX) != 0)
+		return -1;
 	while (json_next(&it, NULL, &item)) {
 		if (first && (json_cstr_of(item) == NULL || json_cstr_of(item)[0] == '\0'))
 			return key_refuse(s, item, "the first word is the program");

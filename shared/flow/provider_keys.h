@@ -38,6 +38,9 @@ struct table {
 int key_refuse(struct source *s, const struct json *at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 int key_wrong_type(struct source *s, const struct key *k, const struct json *v, const char *wanted);
+/* -1 unless v has that type and from least to most members; what each is called (plural). */
+int key_members(struct source *s, const struct key *k, const struct json *v, enum json_type type,
+    const char *what, size_t least, size_t most);
 /* With the nearest of the n names as a hint. */
 int key_unknown(struct source *s, const char *what, const struct json *at,
     const char *const *names, size_t n);

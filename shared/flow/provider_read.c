@@ -153,8 +153,8 @@ read_stop(struct source *s, const struct key *k, const struct json *v, void *to)
 	struct step step;
 
 	(void)to;
-	if (json_type(v) != JSON_ARRAY || json_length(v) > PROVIDER_MAX_SIGNALS)
-		return key_wrong_type(s, k, v, "a list of at most 4 steps");
+	if (key_members(s, k, v, JSON_ARRAY, "steps", 0, PROVIDER_MAX_SIGNALS) != 0)
+		return -1;
 	while (json_next(&it, NULL, &item)) {
 		step = (struct step){0, 0};
 		if (keys_read(s, &step_table, item, &step) != 0)

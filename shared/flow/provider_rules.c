@@ -190,8 +190,8 @@ rule_usage(struct source *s, const struct key *k, const struct json *v, void *to
 	struct usage_member *m;
 
 	(void)to;
-	if (json_type(v) != JSON_OBJECT || json_length(v) > RULES_MOST)
-		return key_wrong_type(s, k, v, "an object of selectors");
+	if (key_members(s, k, v, JSON_OBJECT, "selectors", 0, RULES_MOST) != 0)
+		return -1;
 	r->usage = calloc(json_length(v) + 1, sizeof(*r->usage));
 	if (r->usage == NULL)
 		return err_nomem(s->e);
@@ -229,8 +229,8 @@ read_codes(struct source *s, const struct key *k, const struct json *v, void *to
 	const struct json *item;
 	int64_t n;
 
-	if (json_type(v) != JSON_ARRAY || json_length(v) == 0)
-		return key_wrong_type(s, k, v, "a list of exit codes");
+	if (key_members(s, k, v, JSON_ARRAY, "exit codes", 1, SIZE_MAX) != 0)
+		return -1;
 	while (json_next(&it, NULL, &item))
 		if (!json_int64(item, &n) || n < 1 || n > 255)
 			return key_refuse(s, item, "an exit code of a failure is from 1 to 255");
@@ -274,8 +274,8 @@ rule_failures(struct source *s, const struct key *k, const struct json *v, void 
 	const struct json *item;
 
 	(void)to;
-	if (json_type(v) != JSON_ARRAY || json_length(v) > RULES_MOST)
-		return key_wrong_type(s, k, v, "a list of rules");
+	if (key_members(s, k, v, JSON_ARRAY, "rules", 0, RULES_MOST) != 0)
+		return -1;
 	r->failures = calloc(json_length(v) + 1, sizeof(*r->failures));
 	if (r->failures == NULL)
 		return err_nomem(s->e);

@@ -411,8 +411,10 @@ read_umask(struct reader *r, const struct key *k, const struct json *v, void *to
 		return;
 	}
 	len = strlen(text);
-	if (len == 0 || len > 4 || strspn(text, "01234567") != len || strtol(text, NULL, 8) > 0777)
+	if (len == 0 || strspn(text, "01234567") != len)
 		problem(r, v, "\"%s\" must be %s", k->name, k->type);
+	else if (len > 4 || strtol(text, NULL, 8) > 0777)
+		problem(r, v, "\"%s\" must be from 000 to 777", k->name);
 	else
 		*(int *)to = (int)strtol(text, NULL, 8);
 }

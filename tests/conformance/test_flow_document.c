@@ -452,6 +452,11 @@ static const struct refused {
 	     "  - {id: b, run: y, umask: 022}\n"), false, ERR_DOCUMENT, 3, 28,
 	"operation \"b\": \"umask\" must be a text of octal digits, not an integer",
 	"put it in quotes: umask: \"022\""},
+    {"umask_range", TEXT("plan:\n"
+	     "  - {id: a, run: x}\n"
+	     "  - {id: b, run: y, umask: '7777'}\n"), false, ERR_DOCUMENT, 3, 28,
+	"operation \"b\": \"umask\" must be from 000 to 777",
+	""},
     {"umask_digits", TEXT("plan:\n"
 	     "  - {id: a, run: x}\n"
 	     "  - {id: b, run: y, umask: '088'}\n"), false, ERR_DOCUMENT, 3, 28,
