@@ -29,6 +29,7 @@ _Static_assert(COUNT(format_words) == PROVIDER_JSON_ARRAY + 2, "one word for eac
 _Static_assert(COUNT(id_words) == PROVIDER_ID_FOUND + 2, "one word for each source of an id");
 _Static_assert(sizeof(enum provider_prompt) == sizeof(unsigned), "read_word writes an unsigned");
 
+#define OWN_PREFIX "FLOWSUP_"
 #define AT(member) offsetof(struct draft, member)
 
 static const struct key start_keys[] = {
@@ -93,8 +94,17 @@ read_home(struct source *s, const struct key *k, const struct json *v, void *to)
 static int
 read_environment(struct source *s, const struct key *k, const struct json *v, void *to)
 {
+	struct json_iter it = json_iterate(json_get(v, "set"));
+	const struct json *value;
+	struct slice name;
+
 	(void)k;
-	return keys_read(s, &environment_table, v, to);
+	if (keys_read(s, &environment_table, v, to) != 0)
+		return -1;
+	while (json_next(&it, &name, &value))
+		if (name.len >= sizeof(OWN_PREFIX) - 1 && memcmp(name.data, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0)
+			return key_refuse(s, value, "names that begin with " OWN_PREFIX " are flowsup's own");
+	return 0;
 }
 
 static int
@@ -209,6 +219,8 @@ check_start(struct source *s, enum provider_start start)
 		return key_refuse(s, argv, "{chat} needs \"chat\" in \"conversation\"");
 	if (provider_argv_has(argv, PLACE_STORE) != (p->store != NULL))
 		return key_refuse(s, argv, "{store} and \"store\" in \"conversation\" go together");
+	if (provider_argv_has(argv, PLACE_OLD) && p->id == PROVIDER_ID_NONE)
+		return key_refuse(s, argv, "{old} needs an id, and \"id\" of \"conversation\" is none");
 	if (provider_argv_has(argv, PLACE_SID) && p->id != PROVIDER_ID_MINTED && p->id != PROVIDER_ID_COMMAND)
 		return key_refuse(s, argv, "{sid} needs an id that is minted or comes from a command");
 	return 0;
