@@ -324,7 +324,7 @@ print_controls(struct cli *c, const struct json *all)
 	static const struct column columns[] = {
 	    {.title = "CONTROL"}, {.title = "VERB"}, {.title = "STATE"},
 	    {.title = "AGE", .right = true, .drop = 1}, {.title = "OWNER", .drop = 2},
-	    {.title = "RESULT", .least = 12},
+	    {.title = "RESULT", .below = "result"},
 	};
 	struct table *t = c->json ? NULL : table_new(columns, sizeof(columns) / sizeof(columns[0]));
 	struct json_iter it = json_iterate(all);

@@ -174,7 +174,7 @@ static const char *const list_examples[] = {
 
 /* What its document says of itself, or what is wrong with it. */
 static void
-describe(const struct playbook *p, struct buf *to)
+describe(const struct playbook *p, struct buf *to, struct buf *problem)
 {
 	struct flow *f = NULL;
 	struct flow_arg arg;
@@ -182,11 +182,11 @@ describe(const struct playbook *p, struct buf *to)
 	size_t i;
 
 	if (p->rival != NULL) {
-		buf_printf(to, "cannot be played: %s has the same name", p->rival);
+		buf_printf(problem, "cannot be played: %s has the same name", p->rival);
 		return;
 	}
 	if (flow_read_file(p->path, &f, NULL, &e) != 0 || flow_check(f, p->path, NULL, &e) != 0) {
-		buf_printf(to, "broken: %s", e.msg);
+		buf_printf(problem, "broken: %s", e.msg);
 		flow_free(f);
 		return;
 	}
@@ -248,25 +248,29 @@ print_table(const struct playbooks *p, struct output *out, struct err *e)
 	static const struct column columns[] = {
 	    {.title = "PLAYBOOK"},
 	    {.title = "ARGUMENTS", .least = 16},
+	    {.title = "PROBLEM", .below = "problem"},
 	    {.title = "DOCUMENT", .below = "document"},
 	};
 	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
-	struct buf b = {0};
+	struct buf arguments = {0}, problem = {0};
 	size_t i;
 	int r;
 
 	for (i = 0; i < p->count; i++) {
 		if (p->list[i].hidden)
 			continue;
-		buf_reset(&b);
-		describe(&p->list[i], &b);
+		buf_reset(&arguments);
+		buf_reset(&problem);
+		describe(&p->list[i], &arguments, &problem);
 		table_text(t, OUT_BOLD, p->list[i].name);
-		table_text(t, OUT_PLAIN, buf_text(&b));
+		table_text(t, OUT_PLAIN, buf_text(&arguments));
+		table_text(t, OUT_WARN, buf_text(&problem));
 		table_text(t, OUT_DIM, p->list[i].path);
 	}
-	r = buf_ok(&b, e);
+	r = buf_ok(&arguments, e) != 0 ? -1 : buf_ok(&problem, e);
 	table_print(t, out, "");
-	buf_clear(&b);
+	buf_clear(&arguments);
+	buf_clear(&problem);
 	return r;
 }
 

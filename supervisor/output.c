@@ -455,7 +455,7 @@ narrow(const struct table *t, int *widths, int excess)
 		best = second = 0;
 		widest = t->n;
 		for (i = 0; i < t->n; i++) {
-			if (t->columns[i].least <= 0 || widths[i] == 0)
+			if (t->columns[i].least <= 0 || widths[i] <= 0)
 				continue;
 			room = widths[i] - t->columns[i].least;
 			if (room > best) {
@@ -499,7 +499,7 @@ least_width(const struct table *t, const int *widths)
 	int w;
 
 	for (i = 0; i < t->n; i++) {
-		if (widths[i] == 0)
+		if (widths[i] <= 0)
 			continue;
 		w = t->columns[i].least > 0 && t->columns[i].least < widths[i] ? t->columns[i].least
 									       : widths[i];
@@ -516,18 +516,17 @@ fit(const struct table *t, int *widths, int room)
 	narrow(t, widths, total_width(widths, t->n) - room);
 }
 
-/* The column that goes below the rows, because there is no room for it beside them; or n. */
-static size_t
+/* A column that goes below the rows, because there is no room for it beside them. */
+enum { IS_BELOW = -1 };
+
+static void
 put_below(const struct table *t, int *widths, int room)
 {
 	size_t i;
 
 	for (i = 0; i < t->n; i++)
-		if (t->columns[i].below != NULL && least_width(t, widths) > room) {
-			widths[i] = 0;
-			break;
-		}
-	return i;
+		if (t->columns[i].below != NULL && widths[i] > 0 && least_width(t, widths) > room)
+			widths[i] = IS_BELOW;
 }
 
 static void
@@ -573,7 +572,7 @@ print_row(const struct table *t, struct output *o, const char *indent, const int
 
 	out_puts(o, indent);
 	for (i = 0; i < t->n; i++) {
-		if (widths[i] == 0)
+		if (widths[i] <= 0)
 			continue;
 		if (any)
 			pad(o, CELL_GAP);
@@ -592,15 +591,19 @@ print_row(const struct table *t, struct output *o, const char *indent, const int
 
 /* How many lines of the terminal a row takes; what stands below it may be wider than that. */
 static int
-row_lines(const struct table *t, int width, int indent, size_t below, size_t row)
+row_lines(const struct table *t, int width, int indent, const int *widths, size_t row)
 {
 	struct cell cell;
-	int columns;
+	int columns, lines = 1;
+	size_t i;
 
-	if (below == t->n || (cell = cell_at(t, row * t->n + below)).len == 0)
-		return 1;
-	columns = indent + BELOW_INDENT + (int)strlen(t->columns[below].below) + BELOW_MARK + cell.width;
-	return 1 + (columns + width - 1) / width;
+	for (i = 0; i < t->n; i++) {
+		if (widths[i] != IS_BELOW || (cell = cell_at(t, row * t->n + i)).len == 0)
+			continue;
+		columns = indent + BELOW_INDENT + (int)strlen(t->columns[i].below) + BELOW_MARK + cell.width;
+		lines += (columns + width - 1) / width;
+	}
+	return lines;
 }
 
 static void
@@ -627,10 +630,10 @@ static size_t
 print_rows(const struct table *t, struct output *o, const char *indent, int *widths, int lines)
 {
 	int room = o->width - (int)strlen(indent), used = 0;
-	size_t row, i, last = 0, below = t->n;
+	size_t row, i, last = 0;
 
 	if (o->width > 0) {
-		below = put_below(t, widths, room);
+		put_below(t, widths, room);
 		fit(t, widths, room);
 	}
 	for (i = 0; i < t->n; i++)
@@ -638,12 +641,13 @@ print_rows(const struct table *t, struct output *o, const char *indent, int *wid
 			last = i;
 	print_row(t, o, indent, widths, last, 0, true);
 	for (row = 0; row < table_rows(t) && out_open(o); row++) {
-		used += lines > 0 ? row_lines(t, o->width, (int)strlen(indent), below, row) : 0;
+		used += lines > 0 ? row_lines(t, o->width, (int)strlen(indent), widths, row) : 0;
 		if (row > 0 && used > lines)
 			break;
 		print_row(t, o, indent, widths, last, row, false);
-		if (below < t->n)
-			print_below(t, o, indent, below, row);
+		for (i = 0; i < t->n; i++)
+			if (widths[i] == IS_BELOW)
+				print_below(t, o, indent, i, row);
 	}
 	return row;
 }

@@ -9,7 +9,7 @@
 #include "resuming.h"
 #include "view.h"
 
-enum { REASON_COLUMN = 12 };
+enum { ID_COLUMN = 10 };
 
 void
 resuming_tell_report(const struct resuming *r)
@@ -526,7 +526,8 @@ static void
 print_table(struct resuming *r)
 {
 	static const struct column columns[] = {
-	    {.title = "OPERATION"}, {.title = "ACTION"}, {.title = "REASON", .least = REASON_COLUMN}};
+	    {.title = "OPERATION", .least = ID_COLUMN, .id = true}, {.title = "ACTION"},
+	    {.title = "REASON", .below = "reason"}};
 	struct table *t = table_new(columns, sizeof(columns) / sizeof(columns[0]));
 	struct json_iter it = json_iterate(r->plan.dropped);
 	const struct json *dropped;

@@ -11,12 +11,6 @@ value() { # expression on $o, from one object on standard input
 	perl -MJSON::PP -e 'my $o = JSON::PP->new->utf8->decode(join "", <STDIN>);
 		my $v = eval $ARGV[0]; die $@ if $@; print defined $v ? $v : "null"' "$1"
 }
-on_terminal() { # columns command...: its output on a terminal of this width
-	local columns=$1
-	shift
-	env -u NO_COLOR TERM=xterm LC_ALL=C.UTF-8 script -qec \
-		"stty cols $columns rows 24; $(printf '%q ' "$@")" /dev/null </dev/null | tr -d '\r'
-}
 
 # ---- Before the first run ----
 for words in list "list --json" "list --check" waiting "waiting --json" "queue list" "gc --dry-run" gc \

@@ -55,6 +55,13 @@ matches() {
 	if [[ $3 =~ $2 ]]; then ok "$1"; else not_ok "$1"; note "wanted: $2"; note "got:    $3"; fi
 }
 
+on_terminal() { # columns command...: its output on a terminal of this width
+	local columns=$1
+	shift
+	env -u NO_COLOR TERM=xterm LC_ALL=C.UTF-8 script -qec \
+		"stty cols $columns rows 24; $(printf '%q ' "$@")" /dev/null </dev/null | tr -d '\r'
+}
+
 # The last line of a test.
 plan() {
 	printf '1..%d\n' "$TESTS"

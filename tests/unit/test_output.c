@@ -162,6 +162,46 @@ test_output__cells_cannot_steer_a_terminal(void **state)
 }
 
 static void
+test_output__columns_go_below_one_after_the_other(void **state)
+{
+	static const struct column two[] = {
+	    {.title = "ID"}, {.title = "WHY", .below = "why"}, {.title = "FILE", .below = "file"}};
+	static const struct {
+		int width;
+		const char *text;
+	} cases[] = {
+	    {22, "ID  WHY       FILE\n"
+		 "a   it broke  a.yaml\n"
+		 "b             b.yaml\n"},
+	    {19, "ID  FILE\n"
+		 "a   a.yaml\n"
+		 "    why: it broke\n"
+		 "b   b.yaml\n"},
+	    {9, "ID\n"
+		"a\n"
+		"    why: it broke\n"
+		"    file: a.yaml\n"
+		"b\n"
+		"    file: b.yaml\n"},
+	};
+	struct table *t;
+	struct output o;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		o = kept(cases[i].width);
+		t = table_new(two, 3);
+		assert_non_null(t);
+		add_row(t, "a", "it broke", "a.yaml");
+		add_row(t, "b", "", "b.yaml");
+		table_print(t, &o, "");
+		assert_string_equal(buf_text(&o.pending), cases[i].text);
+		buf_clear(&o.pending);
+	}
+}
+
+static void
 test_output__what_goes_below_is_wrapped_between_words_but_no_command(void **state)
 {
 	static const struct column two[] = {
@@ -384,7 +424,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_output__table_is_whole_where_there_is_no_terminal),
     cmocka_unit_test(test_output__table_narrows_then_drops_columns),
     cmocka_unit_test(test_output__a_column_that_is_never_cut_goes_below),
-	    cmocka_unit_test(test_output__what_goes_below_is_wrapped_between_words_but_no_command),
+	    cmocka_unit_test(test_output__columns_go_below_one_after_the_other),
+    cmocka_unit_test(test_output__what_goes_below_is_wrapped_between_words_but_no_command),
 	    cmocka_unit_test(test_output__columns_share_what_is_too_much),
 	    cmocka_unit_test(test_output__an_id_is_cut_in_its_middle),
     cmocka_unit_test(test_output__empty_columns_and_empty_tables_are_left_out),
