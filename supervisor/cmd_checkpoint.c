@@ -919,6 +919,7 @@ run_compact(struct cli *c, struct err *e)
 		result = take_lock(&s, &lock, e);
 	if (result == 0) {
 		o.run_fd = s.fd;
+		o.sweep = lock >= 0;
 		if (s.is_run) {
 			o.runs_fd = s.target.home.runs_fd;
 			o.run_id = s.target.session.run_id;

@@ -46,6 +46,7 @@ struct ckpt_options {
 	uint64_t compact_records, compact_bytes; /* positive */
 	unsigned gather_ms; /* what is admitted may wait so long for others; 0: it is committed at once */
 	bool literal_limits; /* limits were given by hand: no growth with the base's size */
+	bool sweep; /* of ckpt_compact(): the caller holds the run's lock, so what is in staging was left there */
 	uint64_t first_sequence; /* of the first generation's records; 1 but in tests of exhaustion */
 };
 

@@ -389,6 +389,8 @@ compact_captured(struct capture *c, const struct ckpt_options *o, const struct j
 	if (result == 0) {
 		c->base.fd = c->journal.fd = -1;
 		result = files_rotate(&f, &s, &covered, e);
+		if (result == 0 && o->sweep)
+			place_sweep(&f.place);
 		files_close(&f);
 	}
 	state_clear(&s);

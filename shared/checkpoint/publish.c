@@ -1,4 +1,6 @@
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -164,6 +166,32 @@ drop_retired(struct place *p, const struct publish_seams *seams)
 		(void)fs_close(p->fs, seams->close_retired, &r->pin.fd, NULL);
 		free(r);
 	}
+}
+
+static bool
+is_left_over(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1 && (st->st_mode & 07777) == 0600;
+}
+
+void
+place_sweep(struct place *p)
+{
+	int fd = openat(p->staging_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *entry;
+	struct stat st;
+
+	if (dir == NULL) {
+		fd_close(&fd);
+		return;
+	}
+	while ((entry = readdir(dir)) != NULL)
+		if (generation_is_valid(slice_of(entry->d_name)) &&
+		    p->fs->fstatat(p->fs, "ckpt.sweep.find", p->staging_fd, entry->d_name, &st,
+			AT_SYMLINK_NOFOLLOW) == 0 && is_left_over(&st))
+			(void)p->fs->unlinkat(p->fs, "ckpt.sweep.unlink", p->staging_fd, entry->d_name, 0);
+	closedir(dir);
 }
 
 static void

@@ -6,7 +6,8 @@
  * that was pinned before, or everything is put back as it was. Invariants:
  *
  *	1. a pin is moved only when the name was seen to lead to the new object;
- *	2. a file is unlinked only below staging and only while its name leads to an object we made;
+ *	2. a file is unlinked only below staging and only while its name leads to an object we made, or, by
+ *	   place_sweep(), one that an earlier writer of ours made there and did not live to name or retire;
  *	3. a displaced object stays until a directory fsync behind its displacement has succeeded;
  *	4. after an error of unknown effect the older object is never put back.
  */
@@ -49,6 +50,9 @@ struct place {
 int place_open(struct place *p, const struct fs_ops *fs, int runs_fd, int run_fd,
     const char *run_id, struct err *e);
 void place_close(struct place *p);
+/* Takes away what writers that were killed left in staging: regular files of ours alone, mode 0600, under names
+ * as make() gives. The caller holds the run's lock and nothing is on its way. A failure costs room only. */
+void place_sweep(struct place *p);
 
 /* The names of the steps for one kind of object, for tests. */
 struct publish_seams {

@@ -505,6 +505,7 @@ run_task(const struct task *t, struct err *e)
 	struct ckpt_options o = workload_options(&t->s->fx, &t->s->fs->ops);
 	struct ckpt_report report;
 
+	o.sweep = true;
 	if (t->compact)
 		return ckpt_compact(&o, &report, e);
 	return ckpt_write_new(&t->s->fs->ops, t->s->fx.run_fd, CKPT_BASE, 3,
@@ -522,6 +523,8 @@ task_ready(const struct task *t)
 		return;
 	o = workload_options(&t->s->fx, NULL);
 	workload_run(&o, 0, t->s->out);
+	/* As a writer that was killed leaves it. */
+	test_file_write(t->s->fx.run_fd, CKPT_STAGING "/0123456789abcdef0123456789abcdef", "left");
 }
 
 /* A compacted checkpoint is always whole; a new one is whole or not there. */

@@ -100,7 +100,21 @@ sed -i 's/"response":"SECRET/"response":"SECReT/' "$T/edited/checkpoint.json.jou
 exits "an edited response is found by its digest" 4 "$FLOWSUP" checkpoint verify "$T/edited"
 matches "and named" 'result digests +WRONG +one' "$(cat "$T/out")"
 
+# What writers that were killed left in staging, and what is none of theirs.
+staging=$dir/staging
+left=0123456789abcdef0123456789abcde
+mkdir -p -m 700 "$staging"
+(umask 077 && : >"$staging/${left}0" && : >"$staging/${left}1" && : >"$staging/other" && : >"$staging/${left}2" && : >"$T/two")
+ln "$staging/${left}2" "$T/linked"
+(umask 022 && : >"$staging/${left}3")
+ln -s "$T/two" "$staging/${left}4"
+mkdir "$staging/${left}5"
+stays="${left}2 ${left}3 ${left}4 ${left}5 other"
+mkdir -m 700 "$T/unlocked" && cp -rp "$dir"/checkpoint.json* "$T/unlocked" && cp -rp "$staging" "$T/unlocked/staging"
 exits "compact folds the journal" 0 "$FLOWSUP" checkpoint compact "$run"
+equal "what was left in staging is gone, and nothing else" "$stays" "$(ls "$staging" | paste -sd' ')"
+exits "where no lock tells that nobody writes" 0 "$FLOWSUP" checkpoint compact "$T/unlocked"
+check "it stays" [ -e "$T/unlocked/staging/${left}0" ]
 equal "which is empty then" 0 "$(stat -c %s "$dir/checkpoint.json.journal")"
 exits "and it still verifies" 0 "$FLOWSUP" checkpoint verify "$run"
 "$FLOWSUP" checkpoint export --json "$run" >"$T/b"
