@@ -15,6 +15,13 @@
 
 enum { PASSWD_BYTES = 16384 };
 
+static int
+hint_another_place(struct err *e)
+{
+	return err_hint(e, "export FLOWSUP_HOME=/var/tmp/flowsup-%ld   # or another place to write to",
+	    (long)geteuid());
+}
+
 /* An empty value counts as none, and so does a relative one where the rule wants it absolute. */
 static const char *
 environment(const char *name, bool absolute)
@@ -144,6 +151,45 @@ check_length(const char *path, struct err *e)
 	return err_hint(e, "export FLOWSUP_HOME=/var/tmp/flowsup-%ld", (long)getuid());
 }
 
+static bool
+is_empty(const char *path)
+{
+	DIR *dir = opendir(path);
+	const struct dirent *entry;
+	bool empty = dir != NULL;
+
+	while (empty && (entry = readdir(dir)) != NULL)
+		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+	if (dir != NULL)
+		closedir(dir);
+	return empty;
+}
+
+/* A directory that is not ours, or that others use too, or that has been something else until now. */
+static bool
+is_of_others(const char *path)
+{
+	char database[PATH_MAX];
+	struct stat st;
+
+	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+		return false;
+	if (st.st_uid != geteuid() || (st.st_mode & S_ISVTX) != 0)
+		return true;
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+		return false;
+	snprintf(database, sizeof(database), "%s/" HOME_DATABASE, path);
+	return access(database, F_OK) != 0 && !is_empty(path);
+}
+
+/* Its mode was refused: what it is for others is not changed for this. */
+static void
+leave_it_alone(const char *path, struct err *e)
+{
+	if (e != NULL && e->code == ERR_PERMISSION && is_of_others(path))
+		hint_another_place(e);
+}
+
 static int
 open_top(const char *path, bool create, struct err *e)
 {
@@ -161,6 +207,8 @@ open_top(const char *path, bool create, struct err *e)
 		fd = fs_make_private_dirs(path, e);
 	else
 		fd = err_sys(e, ERR_NOTFOUND, ENOENT, "'%s'", path);
+	if (fd < 0 && real != NULL)
+		leave_it_alone(real, e);
 	free(real);
 	return fd;
 }
@@ -216,8 +264,7 @@ home_hint(const char *path, struct err *e)
 	/* What is ours can be opened to us; else another place is needed. */
 	if (sys == EACCES && stat(path, &st) == 0 && st.st_uid == geteuid())
 		return err_hint(e, "chmod -R u+rwX %s", shell_word(word, path));
-	return err_hint(e, "export FLOWSUP_HOME=/var/tmp/flowsup-%ld   # or another place to write to",
-	    (long)geteuid());
+	return hint_another_place(e);
 }
 
 /* --home goes before the variable: where that was given, only another one helps. */

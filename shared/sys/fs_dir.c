@@ -59,6 +59,9 @@ check_private(int fd, const char *path, bool shared, struct err *e)
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
 		err_set(e, ERR_PERMISSION, "%s: others may write there (mode %04o)", path,
 		    (unsigned)(st.st_mode & 07777));
+		/* What is shared on purpose is not closed to the others. */
+		if ((st.st_mode & S_ISVTX) != 0)
+			return -1;
 		return err_hint(e, "chmod go-w %s", shell_word(word, whole_path(fd, path, whole)));
 	}
 	return 0;

@@ -101,12 +101,24 @@ check "and nothing was executed" [ ! -e made ]
 mkdir open && chmod 777 open
 fails "a state directory that others may write to" 78 "others may write" \
 	"$FLOWSUP" start --home open -- true
+# home_hint DIRECTORY: what is hinted for a start there.
+home_hint() { "$FLOWSUP" --home "$1" start -- true 2>&1 | sed -n 's/^hint: //p'; }
+another='flowsup --home /var/tmp/flowsup-[0-9]+ doctor +# or another place to write to'
+matches "an empty one may be closed" '^chmod go-w .*/open$' "$(home_hint open)"
+mkdir -m 1777 shared && mkdir used && : >used/file && chmod 777 used
+matches "a directory that is shared is not closed to others" "^$another$" "$(home_hint shared)"
+matches "nor one that has been used for something else" "^$another$" "$(home_hint used)"
+equal "the variable is mended as the variable" 1 \
+	"$(FLOWSUP_HOME=$PWD/used "$FLOWSUP" start -- true 2>&1 | grep -c '^hint: export FLOWSUP_HOME=/var/tmp/')"
+: >used/state.db
+matches "a state directory may be closed" '^chmod go-w .*/used$' "$(home_hint used)"
 : >file
 fails "a file as state directory" 78 "file" "$FLOWSUP" start --home file -- true
 equal "nothing was left in either" 0 "$(find open -mindepth 1 | count)"
 if [ "$(id -u)" = 0 ]; then
 	mkdir foreign && chown 65534 foreign
 	fails "one of somebody else" 78 "belongs to" "$FLOWSUP" start --home foreign -- true
+	matches "which is left alone" "^$another$" "$(home_hint foreign)"
 else
 	mkdir readonly && chmod 500 readonly
 	fails "one that is read-only" 73 "readonly" "$FLOWSUP" start --home readonly -- true
