@@ -102,7 +102,7 @@ print_usage(const struct cli *c, const char *name, const struct flow *f, struct 
 static int
 read_playbook(struct cli *c, const char *name, char **path, struct flow **out, struct err *e)
 {
-	if (playbook_path(name, path, e) != 0)
+	if (playbook_path(c, name, path, e) != 0)
 		return -1;
 	if (start_document(c, *path, out, e) == 0)
 		return 0;

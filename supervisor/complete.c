@@ -228,7 +228,7 @@ read_meant(const struct line *l)
 	if (l->operand == NULL || l->command == NULL || l->command->operands == NULL)
 		return NULL;
 	if (strcmp(l->command->operands, "playbook") == 0) {
-		if (playbook_path(l->operand, &path, &ignored) != 0)
+		if (playbook_path(NULL, l->operand, &path, &ignored) != 0)
 			return NULL;
 	} else {
 		path = strdup(l->operand);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "flowsup/log.h"
 #include "flowsup/places.h"
 
@@ -130,34 +131,72 @@ playbooks_clear(struct playbooks *p)
 
 /* ---- One of them ---- */
 
+/* The call as it was given, with a document by its path; what was only to be shown is not started. */
 static int
-not_found(const struct playbooks *p, const char *name, struct err *e)
+hint_start(const struct cli *c, const char *path, struct err *e)
 {
-	/* What stands in a playbook's place may be a second word of play as well. */
+	const char *dry = strcmp(c->command->name, "play show") == 0 ? "show" : NULL;
+	bool found = false;
+	struct buf line = {0};
+	char *const *at;
+
+	buf_puts(&line, "flowsup");
+	for (at = c->argv + 1; *at != NULL; at++) {
+		if (!found && strcmp(*at, "play") == 0) {
+			found = true;
+			buf_puts(&line, " start");
+		} else if (found && dry != NULL && strcmp(*at, dry) == 0) {
+			dry = NULL;
+			buf_puts(&line, " --dry-run");
+		} else {
+			buf_putc(&line, ' ');
+			text_shell_word(&line, *at == c->operands[0] ? path : *at);
+		}
+	}
+	cli_hint_whole(&line, e);
+	buf_clear(&line);
+	return -1;
+}
+
+/* What stands in a playbook's place may be a second word of play as well. */
+static int
+hint_nearest(const struct playbooks *p, const struct cli *c, const char *name, struct err *e)
+{
 	static const char *const words[] = {"list", "show"};
-	const size_t nwords = sizeof(words) / sizeof(words[0]);
-	const char **names = calloc(p->count + nwords, sizeof(*names)), *nearest;
-	const char *place = p->places[1];
-	char word[SHELL_WORD_TEXT];
+	const size_t nwords = strcmp(c->command->name, "play") == 0 ? sizeof(words) / sizeof(words[0]) : 0;
+	const char **names = calloc(p->count + sizeof(words) / sizeof(words[0]), sizeof(*names)), *nearest;
 	size_t i;
 
 	if (names == NULL)
 		return err_nomem(e);
-	memcpy(names, words, sizeof(words));
+	for (i = 0; i < nwords; i++)
+		names[i] = words[i];
 	for (i = 0; i < p->count; i++)
 		names[nwords + i] = p->list[i].name;
 	nearest = text_nearest(name, names, p->count + nwords);
-	err_set(e, ERR_NOTFOUND, "there is no playbook \"%.80s\"", name);
-	if (strchr(name, '/') != NULL && access(name, F_OK) == 0)
-		err_hint(e, "flowsup start %s   # a document by its path", shell_word(word, name));
-	else if (nearest != NULL)
-		err_hint(e, "flowsup play %s   # did you mean this?", shell_word(word, nearest));
-	else if (p->count > 0 || place == NULL)
-		err_hint(e, "flowsup play list");
-	else
-		err_hint(e, "mkdir -p %s   # NAME.yaml goes there", shell_word(word, place));
+	if (nearest != NULL)
+		cli_hint_instead(c->argv, name, strlen(name), nearest, e);
 	free(names);
 	return -1;
+}
+
+static int
+not_found(const struct playbooks *p, const struct cli *c, const char *name, struct err *e)
+{
+	const char *place = p->places[1];
+	char word[SHELL_WORD_TEXT];
+
+	err_set(e, ERR_NOTFOUND, "there is no playbook \"%.80s\"", name);
+	if (c == NULL)
+		return -1;
+	if (strchr(name, '/') != NULL && access(name, F_OK) == 0)
+		return hint_start(c, name, e);
+	hint_nearest(p, c, name, e);
+	if (e->hint[0] != '\0')
+		return -1;
+	if (p->count > 0 || place == NULL)
+		return err_hint(e, "flowsup play list");
+	return err_hint(e, "mkdir -p %s   # NAME.yaml goes there", shell_word(word, place));
 }
 
 int
@@ -169,8 +208,15 @@ playbook_refuse(const struct playbook *p, struct err *e)
 	return err_hint(e, "flowsup start %s   # one of them", shell_word(word, p->path));
 }
 
+static int
+refuse_call(const struct playbook *p, const struct cli *c, struct err *e)
+{
+	playbook_refuse(p, e);
+	return c != NULL ? hint_start(c, p->path, e) : -1;
+}
+
 int
-playbook_path(const char *name, char **out, struct err *e)
+playbook_path(const struct cli *c, const char *name, char **out, struct err *e)
 {
 	const struct playbook *found = NULL;
 	struct playbooks p;
@@ -183,9 +229,9 @@ playbook_path(const char *name, char **out, struct err *e)
 		if (!p.list[i].hidden && strcmp(p.list[i].name, name) == 0)
 			found = &p.list[i];
 	if (found == NULL)
-		r = not_found(&p, name, e);
+		r = not_found(&p, c, name, e);
 	else if (found->rival != NULL)
-		r = playbook_refuse(found, e);
+		r = refuse_call(found, c, e);
 	else if (r == 0 && (*out = strdup(found->path)) == NULL)
 		r = err_nomem(e);
 	playbooks_clear(&p);

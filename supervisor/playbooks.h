@@ -7,6 +7,8 @@
 
 #include "flowsup/err.h"
 
+struct cli;
+
 /* ./.flowsup/playbooks, the user's configuration, the installed data: the first one wins. */
 enum { PLAYBOOK_PLACES = 3 };
 
@@ -26,9 +28,9 @@ void playbooks_clear(struct playbooks *p);
 /* ERR_AMBIGUOUS: it has a rival. */
 int playbook_refuse(const struct playbook *p, struct err *e);
 /*
- * The path of NAME.yaml or NAME.json, to be freed. ERR_NOTFOUND with the nearest name as a hint;
- * ERR_AMBIGUOUS where both stand in one directory.
+ * The path of NAME.yaml or NAME.json, to be freed. ERR_NOTFOUND, ERR_AMBIGUOUS where both stand in one directory;
+ * where `name` is the first operand of the call `c`, or else NULL, the hint is that call with what was meant.
  */
-int playbook_path(const char *name, char **out, struct err *e);
+int playbook_path(const struct cli *c, const char *name, char **out, struct err *e);
 
 #endif
