@@ -318,7 +318,7 @@ read_duration(struct reader *r, const struct key *k, const struct json *v, void 
 		out_of_memory(r);
 	else if (duration_parse(buf_view(&b), &ns, &e) < 0)
 		hint(problem(r, v, "\"%s\" must be %s: %s", k->name, k->type, e.msg),
-		    "units are d, h, m, s, ms: 90s, 2h30m, 1.5h; a bare number is seconds");
+		    "units are w, d, h, m, s, ms: 90s, 2h30m, 1.5h; a bare number is seconds");
 	else if (ns == 0)
 		problem(r, v, "\"%s\" must be longer than nothing", k->name);
 	else

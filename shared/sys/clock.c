@@ -46,20 +46,21 @@ clock_wall_ns(void)
 /* ---- Durations ---- */
 
 struct unit {
-	const char *name;
+	const char *name, *also; /* or NULL */
 	int64_t ns;
 };
 
 /* The largest first: components stand in this order, each at most once. */
 static const struct unit units[] = {
-    {"d", NS_PER_DAY},
-    {"h", NS_PER_HOUR},
-    {"m", NS_PER_MINUTE},
-    {"s", NS_PER_S},
-    {"ms", NS_PER_MS},
+    {"w", NULL, 7 * NS_PER_DAY},
+    {"d", NULL, NS_PER_DAY},
+    {"h", "hr", NS_PER_HOUR},
+    {"m", "min", NS_PER_MINUTE},
+    {"s", "sec", NS_PER_S},
+    {"ms", NULL, NS_PER_MS},
 };
 
-enum { UNITS = sizeof(units) / sizeof(units[0]), UNIT_SECONDS = 3 };
+enum { UNITS = sizeof(units) / sizeof(units[0]), UNIT_DAYS = 1, UNIT_SECONDS = 4 };
 
 static bool
 is_digit(char c)
@@ -104,13 +105,14 @@ take_number(struct slice *text, struct slice *whole, struct slice *decimals)
 static bool
 take_unit(struct slice *text, size_t *which)
 {
-	size_t i, len = 0;
+	struct slice word = {text->data, 0};
+	size_t i;
 
-	while (len < text->len && text->data[len] >= 'a' && text->data[len] <= 'z')
-		len++;
+	while (word.len < text->len && text->data[word.len] >= 'a' && text->data[word.len] <= 'z')
+		word.len++;
 	for (i = 0; i < UNITS; i++) {
-		if (slice_eq((struct slice){text->data, len}, slice_of(units[i].name))) {
-			step_over(text, len);
+		if (slice_is(word, units[i].name) || (units[i].also != NULL && slice_is(word, units[i].also))) {
+			step_over(text, word.len);
 			*which = i;
 			return true;
 		}
@@ -166,7 +168,7 @@ duration_parse(struct slice text, int64_t *ns, struct err *e)
 		if (rest.len == 0 && next == 0)
 			which = UNIT_SECONDS;
 		else if (!take_unit(&rest, &which))
-			return bad_duration(text, "units are d, h, m, s, ms", e);
+			return bad_duration(text, "units are w, d, h, m, s, ms", e);
 		if (which < next)
 			return bad_duration(text, "larger units come first, each once", e);
 		next = which + 1;
@@ -226,7 +228,7 @@ const char *
 duration_format(int64_t ns, char to[DURATION_TEXT])
 {
 	char *at = to;
-	size_t i = 0;
+	size_t i = UNIT_DAYS; /* weeks are only read */
 
 	if (ns < 0) {
 		*at++ = '-';
@@ -296,7 +298,7 @@ size_shift(struct slice unit)
 	int shift = 0;
 
 	if (unit.len > 0 && unit.data[0] != 'B') {
-		letter = unit.data[0] == 'k' ? 'K' : unit.data[0];
+		letter = unit.data[0] >= 'a' && unit.data[0] <= 'z' ? (char)(unit.data[0] - 'a' + 'A') : unit.data[0];
 		at = letter != '\0' ? strchr(size_letters, letter) : NULL;
 		if (at == NULL)
 			return -1;

@@ -381,14 +381,14 @@ static const struct refused {
     {"timeout_word", TEXT("plan: [{id: a, run: x, timeout: soon}]\n"), false, ERR_DOCUMENT, 1, 33,
 	"operation \"a\": \"timeout\" must be a duration such as 90s or 2h30m: "
 	"\"soon\" is not a duration: a number is missing",
-	"units are d, h, m, s, ms: 90s, 2h30m, 1.5h; a bare number is seconds"},
+	"units are w, d, h, m, s, ms: 90s, 2h30m, 1.5h; a bare number is seconds"},
     {"timeout_zero", TEXT("plan: [{id: a, run: x, timeout: 0}]\n"), false, ERR_DOCUMENT, 1, 33,
 	"operation \"a\": \"timeout\" must be longer than nothing",
 	""},
     {"timeout_negative", TEXT("plan: [{id: a, run: x, timeout: -5}]\n"), false, ERR_DOCUMENT, 1, 33,
 	"operation \"a\": \"timeout\" must be a duration such as 90s or 2h30m: "
 	"\"-5\" is not a duration: it is negative",
-	"units are d, h, m, s, ms: 90s, 2h30m, 1.5h; a bare number is seconds"},
+	"units are w, d, h, m, s, ms: 90s, 2h30m, 1.5h; a bare number is seconds"},
     {"timeout_list", TEXT("plan: [{id: a, run: x, timeout: [1]}]\n"), false, ERR_DOCUMENT, 1, 33,
 	"operation \"a\": \"timeout\" must be a duration such as 90s or 2h30m, not "
 	"a list",
