@@ -18,6 +18,7 @@
  */
 enum { VERDICT_MS = 2500, LOOK_FIRST_MS = 2, LOOK_MS = 50 };
 #define NOT_WAITING "rejected:not-waiting" /* a verdict that nothing waits for */
+#define NO_TAKER "rejected:no-pending-ops" /* a message, with words where an operation was named */
 
 /* ---- Sending one ---- */
 
@@ -69,6 +70,17 @@ look_at(struct target *t, const char *id, struct standing *to, struct err *e)
 	return 0;
 }
 
+static int
+tell_rejected(const char *id, const char *result, const char *run_id, struct err *e)
+{
+	err_set(e, ERR_REFUSED, "control %.8s: %s%s", id, result, strcmp(result, NO_TAKER) == 0
+	    ? ": no operation of the run that takes messages is still to start" : "");
+	if (strncmp(result, NO_TAKER, strlen(NO_TAKER)) == 0)
+		return err_hint(e, "flowsup show %s   # its operations", run_id);
+	return strncmp(result, NOT_WAITING, strlen(NOT_WAITING)) == 0
+	    ? err_hint(e, "flowsup waiting   # what waits now, and the commands that answer") : -1;
+}
+
 /* The outcome as the exit status has it. */
 static int
 tell_outcome(struct cli *c, const char *id, struct standing *at, struct err *e)
@@ -85,9 +97,7 @@ tell_outcome(struct cli *c, const char *id, struct standing *at, struct err *e)
 		return err_hint(e, "flowsup ctl resolve %.8s --as abandoned   # or: --as applied", id);
 	}
 	if (strncmp(result, "applied", strlen("applied")) != 0) {
-		err_set(e, ERR_REFUSED, "control %.8s: %s", id, result[0] != '\0' ? result : at->state);
-		return strncmp(result, NOT_WAITING, strlen(NOT_WAITING)) == 0
-		    ? err_hint(e, "flowsup waiting   # what waits now, and the commands that answer") : -1;
+		return tell_rejected(id, result[0] != '\0' ? result : at->state, render_member(at->control, "run"), e);
 	}
 	if (!c->json)
 		cli_note("%s for run %s: %s", render_member(at->control, "verb"),

@@ -7,10 +7,10 @@
 #include "stdin.h"
 
 static const char *const examples[] = {
-    "flowsup graph nightly.yaml                             # for people",
-    "flowsup graph nightly.yaml --format svg > flow.svg     # for a browser",
-    "flowsup graph nightly.yaml --format dot | dot -Tpdf    # for Graphviz",
-    "flowsup graph nightly.yaml --format mermaid            # for Markdown",
+    "flowsup graph nightly.yaml                              # for people",
+    "flowsup graph nightly.yaml -f svg > flow.svg            # for a browser",
+    "flowsup graph nightly.yaml -f dot | dot -Tpdf > f.pdf   # for Graphviz",
+    "flowsup graph nightly.yaml -f mermaid                   # for Markdown",
     NULL};
 
 static const struct cli_option options[] = {
@@ -48,7 +48,7 @@ const struct command cmd_graph = {
     .summary = "draw the operations of a flow document",
     .examples = examples,
     .details = "As text one line is an operation (or all operations of one foreach), in levels:\n"
-	       "what stands in one level can run at once. Behind the arrow stands what it needs.",
+	       "what stands in one level can run at once. Behind it stands what it needs.",
     .options = options,
     .min_operands = 1,
     .max_operands = 1,

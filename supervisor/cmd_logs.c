@@ -39,7 +39,7 @@ static const struct cli_option options[] = {
     {.name = "attempt", .letter = 'a', .kind = CLI_INT, .value = "N",
 	.help = "of this attempt (default: the last)", .least = 1, .most = ATTEMPT_MOST},
     {.name = "tail", .letter = 'n', .kind = CLI_INT, .value = "N",
-	.help = "the last N lines of each, then what follows", .least = 1, .most = TAIL_MOST},
+	.help = "the last N lines of each, then what follows", .least = 0, .most = TAIL_MOST},
     CLI_END};
 
 /* ---- Once ---- */
@@ -286,7 +286,7 @@ follow(struct logs *l, struct err *e)
 		/* Nobody here will ever say how a copy's goes on. */
 		if (target_check_own(&l->t->home, &l->t->session, e) != 0)
 			return -1;
-		l->tail = 0; /* what comes from now on is given whole */
+		l->tail = LOGS_ALL; /* what comes from now on is given whole */
 		out_look(l->c->out);
 		if (poll(&interrupt, 1, LOOK_MS) > 0) {
 			say_interrupted(l);
@@ -374,7 +374,7 @@ run(struct cli *c, struct err *e)
 	    .t = &t,
 	    .only = c->noperands > 1 ? c->operands[1] : NULL,
 	    .attempt = cli_int(c, "attempt", 0),
-	    .tail = cli_int(c, "tail", 0),
+	    .tail = cli_int(c, "tail", LOGS_ALL),
 	    .run_fd = -1,
 	    .interrupts = -1,
 	};

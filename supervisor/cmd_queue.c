@@ -37,6 +37,13 @@ add(void *arg, const struct queue_row *q)
 	return 0;
 }
 
+static void
+say_none(void)
+{
+	cli_note("there are no queues yet; the queue \"default\" has no limit");
+	cli_hint("flowsup queue set default --slots 2   # two runs at once");
+}
+
 static int
 run_list(struct cli *c, struct err *e)
 {
@@ -46,13 +53,19 @@ run_list(struct cli *c, struct err *e)
 	struct target t;
 	int rc;
 
-	rc = target_open_any(c, &t, e);
-	if (rc != 0)
-		return rc < 0 ? -1 : 0;
+	if (target_open(c, &t, e) != 0) {
+		if (e->code != ERR_NOTFOUND)
+			return -1;
+		err_clear(e);
+		say_none();
+		return 0;
+	}
 	target_wake(&t);
 	if (!c->json)
 		l.table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
 	rc = queue_each(t.store, add, &l, e);
+	if (rc == 0 && l.table != NULL && table_rows(l.table) == 0)
+		say_none();
 	if (l.table != NULL)
 		table_print(l.table, c->out, "");
 	target_close(&t);

@@ -17,12 +17,14 @@ struct logs_source {
 	bool done;  /* and all was given out */
 };
 
+enum { LOGS_ALL = -1 };
+
 struct logs {
 	const struct cli *c;
 	struct target *t;
 	const char *only; /* operation, or NULL: all */
 	int64_t attempt;  /* 0: the last of each; with -f every one */
-	int64_t tail;	  /* so many lines of what is there; 0: all */
+	int64_t tail;	  /* so many lines of what is there, or LOGS_ALL */
 	struct logs_source *sources;
 	size_t n, cap;
 	int64_t unstarted; /* the latest attempt that ended without a start, 0: none */

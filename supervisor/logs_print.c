@@ -180,6 +180,10 @@ skip_to_tail(const struct logs *l, struct logs_source *s, struct err *e)
 
 	if (fstat(s->fd, &st) != 0)
 		return err_sys(e, ERR_IO, errno, "output of \"%s\"", s->op);
+	if (lines == 0) {
+		s->at = st.st_size;
+		return 0;
+	}
 	/* The newline at the end begins no line. */
 	for (at = st.st_size - 1; at > 0 && found < 0; at -= n) {
 		size_t want = at < CHUNK ? (size_t)at : CHUNK;
@@ -216,7 +220,7 @@ open_source(struct logs *l, struct logs_source *s, struct err *e)
 	if (s->fd < 0 || e->code != ERR_NONE)
 		return e->code == ERR_NONE ? 0 : -1;
 	take_place(l, s);
-	return l->tail > 0 ? skip_to_tail(l, s, e) : 0;
+	return l->tail != LOGS_ALL ? skip_to_tail(l, s, e) : 0;
 }
 
 static int

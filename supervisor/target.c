@@ -88,6 +88,7 @@ enum { RUNS_LOOKED_AT = 50 };
 struct near {
 	const char *name;
 	char nearest[RUN_ID_TEXT];
+	char named[RUN_ID_TEXT]; /* the latest that has this name */
 };
 
 static int
@@ -99,10 +100,14 @@ look_nearer(void *arg, const struct session *s)
 
 	if (found == s->run_id)
 		memcpy(n->nearest, s->run_id, sizeof(n->nearest));
+	if (s->name != NULL && strcmp(s->name, n->name) == 0) {
+		memcpy(n->named, s->run_id, sizeof(n->named));
+		return 1;
+	}
 	return 0;
 }
 
-/* What looks like it, of the latest runs. A hint is a favour: what goes wrong here means that there is none. */
+/* The latest run of that name, or what looks like it, of the latest runs. A hint is a favour: what goes wrong here means that there is none. */
 static void
 hint_nearest(struct target *t, const char *name, struct err *e)
 {
@@ -113,6 +118,8 @@ hint_nearest(struct target *t, const char *name, struct err *e)
 
 	if (word == NULL)
 		(void)session_list(t->store, &latest, look_nearer, &n, &(struct err){0});
+	if (n.named[0] != '\0')
+		word = n.named;
 	if (word != NULL || n.nearest[0] != '\0')
 		cli_hint_instead(t->argv, name, strlen(name), word != NULL ? word : n.nearest, e);
 }

@@ -24,7 +24,11 @@ for words in list "list --json" "list --check" waiting "waiting --json" "queue l
 		[ "$home" != "$T/none" ] || check "$words makes none" [ ! -e "$home" ]
 	done
 	case $words in *list | waiting* | gc* | *crashed)
-		[ "$words" = "play list" ] || matches "$words says so" "no runs yet" "$(cat "$T/err")" ;;
+		case $words in
+		"play list") ;;
+		"queue list") matches "$words says so" "no queues yet.*hint: flowsup .*queue set default" "$(paste -sd' ' "$T/err")" ;;
+		*) matches "$words says so" "no runs yet" "$(cat "$T/err")" ;;
+		esac ;;
 	esac
 done
 "$FLOWSUP" show --home "$T/none" @last 2>"$T/err"
@@ -150,6 +154,8 @@ done
 equal "the last line" two "$("$FLOWSUP" logs "$id" good -n 1)"
 equal "more lines than there are" "one two" "$("$FLOWSUP" logs "$id" good --tail 10 | paste -sd' ')"
 long=$("$FLOWSUP" start --home "$T/far" --wait -- sh -c 'seq 1 40000; printf last' 2>/dev/null)
+equal "none of them" "0 " "$(said=$("$FLOWSUP" logs "$id" good --tail 0 2>&1); echo "$? $said")"
+equal "nor with -f" "" "$("$FLOWSUP" logs -f -n 0 "$id" good 2>/dev/null)"
 equal "of a long output" "39999 40000 last" "$("$FLOWSUP" logs --home "$T/far" "$long" -n 3 | paste -sd' ')"
 equal "to its beginning" 40001 "$("$FLOWSUP" logs --home "$T/far" "$long" -n 40001 | grep -c .)"
 equal "of each operation" "1 1" "$("$FLOWSUP" logs -n 1 "$id" | grep -cE '^good +\| two') $("$FLOWSUP" logs -n 1 "$id" | grep -c '^good')"
@@ -229,6 +235,14 @@ graph nothing.like|ls
 check @last|flowsup show @last
 resume --wait --retry-failed|flowsup resume --wait --retry-failed @last
 LINES
+# What is no id may be a name.
+echo '{"name": "tour", "plan": [{"id": "a", "run": "true"}]}' >tour.json
+"$FLOWSUP" start --home "$T/far" tour.json >/dev/null 2>&1
+tour=$("$FLOWSUP" start --home "$T/far" tour.json 2>/dev/null)
+for verb in logs show; do
+	matches "$verb of a name tells the latest run of it" "no run 'tour'.*hint: flowsup $verb --home $T/far $tour\$" \
+		"$("$FLOWSUP" $verb --home "$T/far" tour 2>&1 | paste -sd' ')"
+done
 
 # ---- Hints can be pasted ----
 mkdir "it's here" && cp flow.yaml "it's here/flow.yaml"

@@ -406,6 +406,10 @@ plan: [{id: a, run: '"$FLOWSUP" emit spawn --run true && : >"$T/asked"; until te
 Y
 )
 check "an operation is added" wait_until test -e "$T/asked"
+"$FLOWSUP" msg "$id" x 2>"$T/err"
+equal "a message that nothing takes is refused" 4 $?
+matches "with words, and where to look" \
+	"rejected:no-pending-ops: no operation of the run that takes messages.* hint: flowsup show $id " "$(paste -sd' ' "$T/err")"
 refused "it is known, and its worker has the word" 4 "rejected:no-pending-ops: a.s1 " "$FLOWSUP" msg "$id" x --to a.s1
 refused "another one is not" 2 "hint: flowsup approve $id a.s1$" "$FLOWSUP" approve "$id" a.s2
 equal "logs knows it before it starts" "0 flowsup: operation \"a.s1\" has not started" \
