@@ -249,20 +249,20 @@ take_flow(struct worker *w, struct flow *next, struct err *e)
 static void
 tell_accepted(struct worker *w)
 {
-	size_t allowed = w->flow->nops - 1 - (w->flow->synthesis_op != SIZE_MAX);
+	size_t planned = w->flow->nops - 1 - (w->flow->synthesis_op != SIZE_MAX);
 	char text[96];
 
 	w->planning.untold = false;
 	event_begin(w, "PlanAccepted");
-	event_int(w, "operations", (int64_t)(w->flow->nops - 1));
+	event_int(w, "operations", (int64_t)planned);
 	if (w->planning.left_out > 0) {
 		snprintf(text, sizeof(text), "its last %s left out: there may be at most %zu",
-		    w->planning.left_out == 1 ? "operation is" : "operations are", allowed);
+		    w->planning.left_out == 1 ? "operation is" : "operations are", planned);
 		event_int(w, "left_out", (int64_t)w->planning.left_out);
 		event_text(w, "message", text);
 		telling_set(w, &w->planning.cut_told,
 		    json_set(json_set(json_object(), "left_out", json_uint(w->planning.left_out)), "allowed",
-			json_uint(allowed)));
+			json_uint(planned)));
 		log_line(LOG_WARNING, "the plan: %zu too many: %s", w->planning.left_out, text);
 	}
 	event_end(w);

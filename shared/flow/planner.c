@@ -31,8 +31,29 @@ find_list(const struct json *answer, const struct json **list, struct err *e)
 	return 0;
 }
 
+/* How many operations an element is: as many as the list has that is written in it. */
+static size_t
+operations_of(const struct json *item)
+{
+	const struct json *each = json_get(item, "foreach");
+
+	return each != NULL && json_type(each) == JSON_ARRAY ? json_length(each) : 1;
+}
+
+static size_t
+count_operations(const struct json *list)
+{
+	struct json_iter it = json_iterate(list);
+	const struct json *item;
+	size_t n = 0;
+
+	while (json_next(&it, NULL, &item))
+		n += operations_of(item);
+	return n;
+}
+
 static struct json *
-first_of(const struct json *list, size_t most)
+first_items(const struct json *list, size_t most)
 {
 	struct json_iter it = json_iterate(list);
 	struct json *cut = json_array();
@@ -41,6 +62,30 @@ first_of(const struct json *list, size_t most)
 
 	for (n = 0; n < most && json_next(&it, NULL, &item); n++)
 		cut = json_append(cut, json_ref(item));
+	return cut;
+}
+
+/* The element with which the most are reached may be taken with a part of its items. */
+static struct json *
+first_of(const struct json *list, size_t most)
+{
+	struct json_iter it = json_iterate(list);
+	struct json *cut = json_array(), *taken;
+	const struct json *item;
+	size_t n;
+
+	while (json_next(&it, NULL, &item)) {
+		n = operations_of(item);
+		if (n > most && most == 0)
+			break;
+		taken = json_ref(item);
+		if (n > most)
+			taken = json_set(taken, "foreach", first_items(json_get(item, "foreach"), most));
+		cut = json_append(cut, taken);
+		if (n > most)
+			break;
+		most -= n;
+	}
 	return cut;
 }
 
@@ -77,26 +122,42 @@ tell_all(const struct flow_diagnostics *d, struct err *e)
 	return -1;
 }
 
+/* Ids of operations that were left out, of one element that has left of them. */
+static void
+name_cut(const struct json *item, size_t left, size_t *named, struct buf *to)
+{
+	const char *id = json_cstr_of(json_get(item, "id"));
+	size_t n = operations_of(item), i;
+
+	for (i = n - left; id != NULL && i < n && *named < CUT_NAMED; i++) {
+		buf_printf(to, "%s\"%.64s", (*named)++ > 0 ? ", " : "", id);
+		if (json_get(item, "foreach") != NULL && json_type(json_get(item, "foreach")) == JSON_ARRAY)
+			buf_printf(to, ".%zu", i);
+		buf_putc(to, '"');
+	}
+}
+
 /* Whoever wrote it has not seen that it was cut, and may be told that what it has written is not there. */
 static void
 tell_cut(const struct json *list, size_t most, struct err *e)
 {
-	size_t i, n = json_length(list);
+	size_t n = count_operations(list), named = 0, have, room = most;
+	struct json_iter it = json_iterate(list);
+	const struct json *item;
 	struct buf text = {0};
 	struct err why = *e;
-	const char *id;
 
 	if (n <= most || e->code == ERR_NOMEM)
 		return;
-	for (i = most; i < n && i < most + CUT_NAMED; i++) {
-		id = json_cstr_of(json_get(json_at(list, i), "id"));
-		if (id != NULL)
-			buf_printf(&text, "%s\"%.64s\"", text.len > 0 ? ", " : "", id);
+	while (json_next(&it, NULL, &item)) {
+		have = operations_of(item);
+		name_cut(item, have > room ? have - room : 0, &named, &text);
+		room -= have < room ? have : room;
 	}
 	if (buf_ok(&text, e) == 0)
 		err_set(e, why.code, "of its %zu operations only the first %zu are taken, as there may be at most %zu: nothing "
 		    "may need or name one of the others%s%s%s%s; %s", n, most, most, text.len > 0 ? " (" : "",
-		    buf_text(&text), i < n ? ", ..." : "", text.len > 0 ? ")" : "", why.msg);
+		    buf_text(&text), named < n - most ? ", ..." : "", text.len > 0 ? ")" : "", why.msg);
 	buf_clear(&text);
 }
 
@@ -139,7 +200,7 @@ flow_plan_accept(const struct flow *f, const struct provider_search *search,
 		json_unref(entries);
 		return -1;
 	}
-	*left_out = json_length(list) - json_length(entries);
+	*left_out = count_operations(list) - count_operations(entries);
 	*plan = entries;
 	return 0;
 }

@@ -68,6 +68,11 @@ matches "and by the notification" '"plan_cut":\{"left_out":1,"allowed":2\}' "$(c
 NEW=$("$FLOWSUP" fork "$RUN" --from b 2>/dev/null)
 matches "a run that goes on with that plan says it, too" '"plan_cut":\{"left_out":1,"allowed":2\}' "$("$FLOWSUP" show "$NEW" --json)"
 
+answers '[{"id":"a","exec":["echo","{{item}}"],"foreach":[1,2,3,4,5]},{"id":"c","run":"echo C"}]'
+run_flow
+equal "the items of a list are cut to max_ops, too" 'completed planner a.0 a.1  "operations":2,"left_out":4' \
+	"$(run_status "$RUN") $(ids "$(exported)") $(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl" | grep -o '"operations":2,"left_out":[0-9]*')"
+
 # What is left out is told to who may have needed it; and a block of code is taken for what it holds.
 answers '[{"id":"a","run":"echo A","needs":["c"]},{"id":"b","run":"echo B"},{"id":"c","run":"echo C"}]' \
 	$'```json\n[{"id":"a","run":"echo A"}]\n```\n'
@@ -97,6 +102,8 @@ wait_until ended
 equal "a resume goes on" completed "$(run_status "$RUN")"
 equal "it has not planned again" 1 "$(asked)"
 equal "every operation is the same" "$before" "$(grep -oE '"agent_id":"[^"]*","node_id":"[^"]*"' <<<"$(exported)")"
+equal "which is none of those that were planned" '"operations":2}' \
+	"$(grep '"event":"PlanAccepted"' "$FLOWSUP_HOME/runs/$OLD/events.jsonl" | grep -o '"operations":.*')"
 matches "the synthesis comes last" '"agent_id":"synthesis"' "$(tail -1 "$(run_dir)/checkpoint.json.journal")"
 
 # The same when it died between the planner's outcome and the plan: made from what was recorded.

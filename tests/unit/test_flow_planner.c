@@ -139,6 +139,39 @@ test_flow_planner__too_many_are_cut(void **state)
 	accept("{" ROLES "\"max_ops\":300," PLANNER "}", 250, 250, 0);
 }
 
+/* The items of a list count each, and the last list that is reached is cut. */
+static void
+test_flow_planner__items_are_cut(void **state)
+{
+	struct flow *f = read_flow("{" ROLES "\"max_ops\":5," PLANNER "}");
+	struct json *answer = test_json("[{\"id\":\"z\",\"assignee\":\"w\",\"instruction\":\"x\",\"foreach\":[]},"
+	    "{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\"},"
+	    "{\"id\":\"b\",\"assignee\":\"w\",\"instruction\":\"x {{item}}\",\"foreach\":[0,1,2,3,4,5,6]},"
+	    "{\"id\":\"c\",\"assignee\":\"w\",\"instruction\":\"x\"}]"), *plan = NULL;
+	struct flow *g = NULL;
+	size_t left_out = 77;
+	struct err e = {0};
+
+	(void)state;
+	assert_works(flow_plan_accept(f, &search, answer, &plan, &left_out, &e), e);
+	assert_int_equal(left_out, 4);
+	assert_int_equal(json_length(plan), 3);
+	assert_int_equal(json_length(json_get(json_at(plan, 2), "foreach")), 4);
+	assert_works(flow_with_plan(f, plan, &g, &e), e);
+	assert_int_equal(g->nops, 6);
+	assert_string_equal(g->ops[5].id, "b.3");
+	flow_free(g);
+	json_unref(plan);
+	json_unref(answer);
+	answer = test_json("[{\"id\":\"a\",\"assignee\":\"w\",\"instruction\":\"x\",\"needs\":[\"b.6\"]},"
+	    "{\"id\":\"b\",\"assignee\":\"w\",\"instruction\":\"x\",\"foreach\":[0,1,2,3,4,5,6]}]");
+	assert_fails(flow_plan_accept(f, &search, answer, &plan, &left_out, &e), ERR_DOCUMENT, e);
+	assert_non_null(strstr(e.msg, "of its 8 operations only the first 5 are taken, as there may be at most 5: "
+	    "nothing may need or name one of the others (\"b.4\", \"b.5\", \"b.6\"); "));
+	json_unref(answer);
+	flow_free(f);
+}
+
 /* From the document as from a checkpoint: the planner first, the synthesis last, over all. */
 static void
 check_whole(const struct flow *f)
@@ -289,6 +322,7 @@ main(void)
 	    cmocka_unit_test(test_flow_planner__answers),
 	    cmocka_unit_test(test_flow_planner__model_commands),
 	    cmocka_unit_test(test_flow_planner__too_many_are_cut),
+	    cmocka_unit_test(test_flow_planner__items_are_cut),
 	    cmocka_unit_test(test_flow_planner__the_flow),
 	    cmocka_unit_test(test_flow_planner__from_an_early_checkpoint),
 	    cmocka_unit_test(test_flow_planner__format_names_usable_roles),
