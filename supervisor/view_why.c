@@ -442,21 +442,42 @@ add_rejected(const struct op_view *v, struct buf *to)
 	}
 }
 
-/* Members of a response that would be requests in another document are data here. */
+static bool
+is_off(const struct flow *f)
+{
+	return f->reactive == NULL || slice_is(json_text(f->reactive), "off");
+}
+
+/* A member of its response that would be a request in another document, or of one that completes; or NULL. */
+static const char *
+unasked_member(const struct run_files *f, size_t op, const struct op_view *v)
+{
+	const struct json *response = json_get(v->entry, "response"), *escalate = json_get(response, "escalate");
+	const struct flow_how *how = f->flow->ops[op].how;
+	bool may_escalate = how->role != NULL && how->role->escalate_to != NULL, failed = v->state == OP_FAILED;
+
+	if (how->response != FLOW_RESPONSE_JSON || (!failed && (v->state != OP_COMPLETED || !is_off(f->flow))))
+		return NULL;
+	if (failed && is_off(f->flow))
+		return NULL;
+	if (json_get(response, "spawn") != NULL)
+		return "spawn";
+	if (failed ? json_is_true(escalate) || json_type(escalate) == JSON_STRING || json_type(escalate) == JSON_OBJECT
+		   : escalate != NULL && !may_escalate)
+		return "escalate";
+	return NULL;
+}
+
 static void
 add_data(const struct run_files *f, size_t op, const struct op_view *v, struct buf *to)
 {
-	const struct json *reactive = f->flow->reactive, *response = json_get(v->entry, "response");
-	const struct flow_how *how = f->flow->ops[op].how;
-	bool may_escalate = how->role != NULL && how->role->escalate_to != NULL;
-	const char *member = json_get(response, "spawn") != NULL ? "spawn"
-	    : json_get(response, "escalate") != NULL && !may_escalate ? "escalate" : NULL;
+	const char *member = unasked_member(f, op, v);
 
-	if (v->state != OP_COMPLETED || how->response != FLOW_RESPONSE_JSON || member == NULL ||
-	    (reactive != NULL && !slice_is(json_text(reactive), "off")))
+	if (member == NULL)
 		return;
 	separate(to);
-	buf_printf(to, "\"%s\" in its response is data: reactive is off", member);
+	buf_printf(to, "\"%s\" in its response is %s", member,
+	    v->state == OP_FAILED ? "no request: it failed" : "data: reactive is off");
 }
 
 static void

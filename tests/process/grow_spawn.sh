@@ -170,6 +170,19 @@ Y
 equal "with reactive: off they are data" "completed 0 0" "$(run_status "$RUN") $(spawned 'len(s)') $(events SpawnRejected)"
 matches "and show says so" '"spawn" in its response is data: reactive is off' "$(shown 'op["a"]["why"]')"
 
+run_flow <<Y
+reactive: all
+roles: {r: {provider: robot}, s: {provider: robot}}
+plan:
+  - {id: a, response: json, run: 'cat "\$T/answer"; exit 1'}
+  - {id: b, response: json, assignee: r, run: 'echo "{\"escalate\": \"s\"}"; exit 1'}
+  - {id: c, response: json, run: 'echo "{\"escalate\": false}"; exit 1'}
+Y
+equal "those of one that fails ask for nothing" "failed 0 0" "$(run_status "$RUN") $(spawned 'len(s)') $(events SpawnRejected)"
+matches "and show says so" '"spawn" in its response is no request: it failed' "$(shown 'op["a"]["why"]')"
+matches "of both" '"escalate" in its response is no request: it failed' "$(shown 'op["b"]["why"]')"
+equal "where there is one" 0 "$(shown 'op["c"]["why"]' | grep -c 'no request')"
+
 # ---- The notification ----
 cat >"$T/notified.sh" <<'S'
 cat >"$T/payload.new" && mv "$T/payload.new" "$T/payload"
