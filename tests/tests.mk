@@ -118,7 +118,7 @@ coverage:
 	cd $(BUILD)/coverage && gcov -n -s $(CURDIR) $$(find obj/shared obj/supervisor obj/worker -name '*.gcda') | \
 	    awk '/^File/ {f = $$2} /^Lines/ && f !~ /usr/ {print $$2, f}' | sort -u
 
-lint: $(BUILD)/gen/schema.inc
+lint: $(BUILD)/gen/schema.inc $(BUILD)/gen/schema-jobs.inc
 	scripts/lint $(BUILD)
 
 -include $(UNIT:$(BUILD)/%=$(BUILD)/obj/%.d) $(FAULT:$(BUILD)/%=$(BUILD)/obj/%.d) \

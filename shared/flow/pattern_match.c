@@ -189,7 +189,7 @@ follow(struct run *r, struct slice text, struct err *e)
 
 struct few {
 	uint32_t met[PATTERN_FEW_PLACES];
-	uint16_t lists[3][PATTERN_FEW_PLACES];
+	uint16_t lists[3 * PATTERN_FEW_PLACES];
 };
 
 static void
@@ -222,7 +222,7 @@ follow_few(struct run *r, struct slice text, struct err *e)
 {
 	struct few room;
 
-	take_room(r, room.met, room.lists[0], PATTERN_FEW_PLACES);
+	take_room(r, room.met, room.lists, PATTERN_FEW_PLACES);
 	return follow(r, text, e);
 }
 
