@@ -106,6 +106,35 @@ offer_live_runs(struct line *l)
 	offer_runs_of(l, &live, offer_run);
 }
 
+static bool
+waits_for_approval(const struct session *s)
+{
+	return json_length(json_get(s->metadata, "waiting")) > 0 && !status_is_terminal(s->status);
+}
+
+static int
+offer_if_gated(void *arg, const struct session *s)
+{
+	return waits_for_approval(s) ? offer_run(arg, s) : 0;
+}
+
+/* Those that a verdict is for. */
+static void
+offer_gated_runs(struct line *l)
+{
+	static const struct session_filter live = {
+	    .limit = RUNS_LOOKED_AT, .nstatuses = 2, .statuses = {STATUS_RUNNING, STATUS_PAUSED}};
+	struct target t;
+	struct err e = {0};
+
+	if (target_open(&l->cli, &t, &e) != 0)
+		return;
+	if (target_find(&t, "@last", &e) == 0 && waits_for_approval(&t.session))
+		offer(l, "@last", "the latest");
+	(void)session_list(t.store, &live, offer_if_gated, l, &e);
+	target_close(&t);
+}
+
 static int
 offer_if_resumable(void *arg, const struct session *s)
 {
@@ -376,7 +405,8 @@ offer_kind(struct line *l, const char *kind, size_t len)
 	static const struct {
 		const char *kind;
 		void (*offer)(struct line *);
-	} kinds[] = {{"run", offer_runs}, {"live", offer_live_runs}, {"resumable", offer_resumable_runs}, {"op", offer_operations},
+	} kinds[] = {{"run", offer_runs}, {"live", offer_live_runs}, {"gated", offer_gated_runs},
+	    {"resumable", offer_resumable_runs}, {"op", offer_operations},
 	    {"waiting", offer_waiting}, {"file", offer_files},
 	    {"command", offer_commands}, {"second", offer_seconds}, {"playbook", offer_playbooks},
 	    {"argument", offer_arguments},

@@ -89,6 +89,9 @@ logs nonsense |
 approve --home $T/gated $gated f|first
 ctl approve --home $T/gated @last f|first
 approve $id |
+approve |
+deny |
+approve --home $T/gated |@last $gated
 kill --home $T/gated 2|$gated
 kill 2|
 stop 2|
