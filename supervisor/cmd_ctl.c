@@ -319,9 +319,13 @@ add_row(struct table *t, const struct json *c)
 	char age[DURATION_TEXT];
 	const char *state = render_member(c, "state");
 	bool open = strcmp(state, "queued") == 0 || strcmp(state, "claimed") == 0;
+	struct buf asked = {0};
 
+	render_asked(c, &asked);
+	render_asker(c, &asked);
 	table_printf(t, OUT_PLAIN, "%.8s", render_member(c, "id"));
-	table_text(t, OUT_PLAIN, render_member(c, "verb"));
+	table_text(t, OUT_PLAIN, buf_text(&asked));
+	buf_clear(&asked);
 	table_text(t, open ? OUT_WARN : OUT_PLAIN, state);
 	table_text(t, OUT_PLAIN, render_seconds(render_age(c, "created_at"), age));
 	table_text(t, OUT_PLAIN, render_member(c, "owner"));

@@ -354,6 +354,7 @@ print_controls(struct output *out, const struct json *run)
 {
 	struct json_iter it = json_iterate(json_get(run, "controls"));
 	const struct json *c;
+	struct buf asked = {0};
 	char age[DURATION_TEXT];
 	bool any = false;
 
@@ -361,13 +362,17 @@ print_controls(struct output *out, const struct json *run)
 		out_puts(out, any ? "" : "\n");
 		any = true;
 		label(out, "control");
-		out_text(out, slice_of(render_member(c, "verb")), false);
-		out_printf(out, " %s, %s ago", render_member(c, "state"),
+		buf_reset(&asked);
+		render_asked(c, &asked);
+		buf_printf(&asked, " %s, %s ago", render_member(c, "state"),
 		    render_seconds(render_age(c, "created_at"), age));
+		render_asker(c, &asked);
+		out_text(out, buf_view(&asked), false);
 		print_result(out, render_member(c, "result"), render_member(c, "state"));
 		out_puts(out, "\n");
 		print_commands(out, c);
 	}
+	buf_clear(&asked);
 }
 
 static void

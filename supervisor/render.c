@@ -5,6 +5,8 @@
 #include "flowsup/clock.h"
 #include "render.h"
 
+enum { NOTE_MOST = 60 };
+
 const char *
 render_member(const struct json *o, const char *name)
 {
@@ -93,6 +95,34 @@ render_since(double at)
 	if (at <= 0)
 		return -1;
 	return now > at ? now - at : 0;
+}
+
+void
+render_asked(const struct json *control, struct buf *to)
+{
+	struct slice op = json_text(json_get(json_get(control, "payload"), "op"));
+
+	buf_puts(to, render_member(control, "verb"));
+	if (op.len == 0)
+		return;
+	buf_putc(to, ' ');
+	buf_slice(to, op);
+}
+
+void
+render_asker(const struct json *control, struct buf *to)
+{
+	const struct json *payload = json_get(control, "payload");
+	struct slice by = json_text(json_get(payload, "by")), note = json_text(json_get(payload, "note"));
+
+	if (by.len > 0) {
+		buf_puts(to, " by ");
+		buf_slice(to, by);
+	}
+	if (note.len > 0) {
+		buf_puts(to, ": ");
+		text_fit(to, note, NOTE_MOST, true);
+	}
 }
 
 double

@@ -12,6 +12,9 @@ const char *render_member(const struct json *o, const char *name);
 /* Why op was skipped: what became of the operation behind it, or, when that is op itself, that a condition
  * of its edges did not hold. */
 void render_cause(struct buf *to, const char *op, const char *cause, const char *state);
+/* Of a control: "approve publish"; and " by root: fine", or nothing. */
+void render_asked(const struct json *control, struct buf *to);
+void render_asker(const struct json *control, struct buf *to);
 double render_number(const struct json *o, const char *name, double otherwise);
 /* "4m10s", or "" for a negative number. */
 const char *render_seconds(double seconds, char *to);

@@ -288,6 +288,26 @@ add_attempt(const struct op_view *v, struct buf *to)
 		buf_printf(to, " %lld", (long long)code);
 }
 
+/* Who let it pass its gate; a denial is its outcome, which says so itself. */
+static void
+add_approval(const struct run_files *f, size_t op, struct buf *to)
+{
+	const struct json *state = f->state != NULL ? f->state : f->carry;
+	const struct json *all = json_get(json_get(state, "flow_context"), "approvals");
+	const struct json *verdict = json_get(all, f->flow->ops[op].id);
+	char text[DURATION_TEXT];
+	double at;
+
+	if (!f->flow->ops[op].how->gate_approve || !slice_is(json_text(json_get(verdict, "verdict")), "approved"))
+		return;
+	separate(to);
+	buf_puts(to, "approved");
+	add_text(to, " by ", json_text(json_get(verdict, "by")));
+	if (json_double(json_get(verdict, "at"), &at))
+		buf_printf(to, " %s ago", duration_format(clock_wall_ns() - (int64_t)(at * (double)NS_PER_S), text));
+	add_text(to, ": ", json_text(json_get(verdict, "note")));
+}
+
 static void
 why_ran(const struct run_files *f, const struct session *s, size_t op, const struct op_view *ops, struct buf *to)
 {
@@ -300,6 +320,7 @@ why_ran(const struct run_files *f, const struct session *s, size_t op, const str
 		separate(to);
 		buf_printf(to, "taken over from run %s", run);
 	}
+	add_approval(f, op, to);
 	add_origin(f, op, to);
 	if (flow_grown(f->flow, (uint32_t)op) == NULL)
 		add_conditions(f, op, ops, to);

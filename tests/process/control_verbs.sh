@@ -74,6 +74,11 @@ C
 matches "show says what became of one, each word once" "message rejected, [^:]* ago: no-pending-ops" \
 	"$("$FLOWSUP" show "$id")"
 check "the approved operation runs" wait_until has_event "$id" NodeCompleted gated
+matches_soon "show says who approved it" 'gated +completed .*approved by [^ ]+ [^ ]+ ago: fine' "$FLOWSUP" show "$id"
+matches "so it does for programs" '"id":"gated".*"why":"approved by [^"]* ago: fine[";]' "$("$FLOWSUP" show "$id" --json)"
+matches "a control names its operation, who and why" 'control +approve gated applied, [^ ]+ ago by [^ ]+: fine' \
+	"$("$FLOWSUP" show "$id")"
+matches "also in the list" 'approve gated by [^ ]+: fine +applied' "$("$FLOWSUP" ctl status "$id")"
 check "the denied one fails, with class and note" wait_until \
 	grep -q '"event":"NodeFailed".*"op":"refused","class":"denied".*never' "$FLOWSUP_HOME/runs/$id/events.jsonl"
 check "an edge on failure reacts" wait_until has_event "$id" NodeCompleted mourns
