@@ -88,7 +88,7 @@ offer_runs(struct line *l)
 	static const struct session_filter latest = {.limit = RUNS_SHOWN};
 
 	offer(l, "@last", "the latest");
-	offer(l, "@last-failed", "the latest that did not complete");
+	offer(l, "@last-failed", "the latest that failed and was not resumed");
 	offer_runs_of(l, &latest, offer_run);
 }
 
@@ -154,7 +154,7 @@ offer_resumable_runs(struct line *l)
 		if (status_is_terminal((enum run_status)i) && i != STATUS_COMPLETED)
 			f.statuses[f.nstatuses++] = (enum run_status)i;
 	offer(l, "@last", "the latest");
-	offer(l, "@last-failed", "the latest that did not complete");
+	offer(l, "@last-failed", "the latest that failed and was not resumed");
 	offer_runs_of(l, &paused, offer_run);
 	offer_runs_of(l, &f, offer_if_resumable);
 }

@@ -104,7 +104,7 @@
 			 "WHERE s.run_id = ?1 ORDER BY t.seq")                                     \
 	X(Q_LAST, SESSION_SELECT "ORDER BY s.created_at DESC LIMIT 1")                             \
 	X(Q_LAST_FAILED, SESSION_SELECT "WHERE s.status IN ('failed', 'timed_out', 'crashed') "    \
-					"ORDER BY s.created_at DESC LIMIT 1")                      \
+					"AND n.id IS NULL ORDER BY s.created_at DESC LIMIT 1")                      \
 	X(Q_LATEST, SESSION_SELECT "WHERE s.origin = (SELECT origin FROM sessions "                \
 				   "WHERE run_id = ?1) AND n.id IS NULL "                          \
 				   "ORDER BY s.created_at DESC LIMIT 1")                           \

@@ -645,6 +645,8 @@ test_store__targets(void **state)
 	    {"@last", ERR_NONE, three},
 	    {"@last-failed", ERR_NOTFOUND, "failed"},
 	};
+	struct session_new next = {.run_id = "20260404T000000-00000d", .session_id = "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee",
+	    .invocation_id = "eeeeeeeeeeee", .kind = "flow", .name = "ids"};
 	struct test_home *t = *state;
 	struct session found;
 	struct err e;
@@ -671,6 +673,14 @@ test_store__targets(void **state)
 	test_home_move(t, one, STATUS_CRASHED, "run.crashed.unknown");
 	assert_works(session_resolve(t->store, "@last-failed", &found, &e), e);
 	assert_string_equal(found.run_id, one);
+	session_clear(&found);
+	/* What became of the job is decided by the run that resumed it. */
+	next.resumed_from = "abcdef0123456789abcdef0123456789";
+	assert_works(session_insert(t->store, &next, &e), e);
+	assert_fails(session_resolve(t->store, "@last-failed", &found, &e), ERR_NOTFOUND, e);
+	test_home_move(t, next.run_id, STATUS_CRASHED, "run.crashed.unknown");
+	assert_works(session_resolve(t->store, "@last-failed", &found, &e), e);
+	assert_string_equal(found.run_id, next.run_id);
 	session_clear(&found);
 }
 
