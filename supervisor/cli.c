@@ -357,6 +357,14 @@ is_had(const struct parser *p, const char *name, const char *option)
 	return (o == NULL || o->kind == CLI_FLAG) && has_option(p->argv, option, NULL);
 }
 
+static bool
+is_alone(const struct parser *p, const char *name)
+{
+	const struct cli_option *o = find_long(p->c->command->options, name, strlen(name));
+
+	return o != NULL && o->alone;
+}
+
 static int
 unknown_option(const struct parser *p, const struct unknown *u, struct err *e)
 {
@@ -368,7 +376,10 @@ unknown_option(const struct parser *p, const struct unknown *u, struct err *e)
 	near = u->text == NULL ? NULL : text_nearest(u->text, names, list_names(cmd, names));
 	if (near != NULL) {
 		buf_printf(&option, "--%s", near);
-		cli_hint_instead(p->argv, u->at, u->len, is_had(p, near, buf_text(&option)) ? NULL : buf_text(&option), e);
+		if (is_alone(p, near))
+			cli_hint_alone(p->c, u->at, is_had(p, near, buf_text(&option)) ? NULL : buf_text(&option), e);
+		else
+			cli_hint_instead(p->argv, u->at, u->len, is_had(p, near, buf_text(&option)) ? NULL : buf_text(&option), e);
 		buf_clear(&option);
 	}
 	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup %s --help", cmd->name);

@@ -55,8 +55,9 @@ struct cli_option {
 	bool optional_value;
 	const char *complete; /* what a text is: as one word of command->operands; or NULL */
 	bool rare; /* in the help only with --all, where all would not fit a screen */
+	bool alone; /* takes the place of the operands */
 };
-#define CLI_END {NULL, 0, CLI_FLAG, NULL, NULL, 0, 0, false, NULL, false}
+#define CLI_END {NULL, 0, CLI_FLAG, NULL, NULL, 0, 0, false, NULL, false, false}
 
 /* Sections of `flowsup help`, in this order. */
 enum cli_group {
@@ -185,6 +186,8 @@ int cli_hint_instead(char *const *argv, const char *at, size_t len, const char *
 int cli_hint_command(char *const *argv, const char *name, const char *instead, struct err *e);
 /* The same with a further word behind all. */
 int cli_hint_with(char *const *argv, const char *further, struct err *e);
+/* The same without operands; with `instead`, or NULL, in place of the word `at`. */
+int cli_hint_alone(const struct cli *c, const char *at, const char *instead, struct err *e);
 /* The same with `--` before the operand `program`, and before that what is ours of the long options behind it; where
  * it is a line for a shell, with a shell, and several lines as a chain. */
 int cli_hint_behind_dashes(const struct cli *c, const char *program, struct err *e);

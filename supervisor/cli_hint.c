@@ -140,3 +140,23 @@ cli_hint_behind_dashes(const struct cli *c, const char *program, struct err *e)
 	put_words(c->command, at, false, &line);
 	return hint_line(&line, e);
 }
+
+int
+cli_hint_alone(const struct cli *c, const char *at, const char *instead, struct err *e)
+{
+	struct buf line = {0};
+	char *const *word;
+	size_t n;
+
+	buf_printf(&line, "flowsup %s", c->command->name);
+	for (word = c->argv + 1; *word != NULL; word += n > 1 ? 2 : 1) {
+		n = option_words(c->command, word);
+		if (*word == at && instead != NULL)
+			put_word(&line, instead);
+		else if (*word != at && (*word)[0] == '-')
+			put_word(&line, *word);
+		if (n > 1)
+			put_word(&line, word[1]);
+	}
+	return hint_line(&line, e);
+}

@@ -40,7 +40,8 @@ static const struct cli_option options[] = {
     {.name = "wait", .letter = 'w', .kind = CLI_FLAG, .help = "follow it; exit by its outcome"},
     {.name = "events", .kind = CLI_STRING, .value = "FD|FILE",
 	.help = "with --wait: each event, a line", .complete = "file", .rare = true},
-    {.name = "all-crashed", .kind = CLI_FLAG, .help = "every crashed run; no operand"},
+    {.name = "all-crashed", .kind = CLI_FLAG, .help = "every crashed run; no operand",
+	.alone = true},
     {.name = "timeout", .kind = CLI_DURATION, .value = "TIME",
 	.help = "in place of the recorded deadline, from now on", .least = 1},
     {.name = "notify", .kind = CLI_STRING, .value = "CMD", .help = "in place of the recorded command",
@@ -580,6 +581,14 @@ resume_crashed(struct cli *c, struct target *t, struct err *e)
 
 /* ---- The command ---- */
 
+/* What else was given stands in the hint. */
+static int
+refuse_operands(const struct cli *c, struct err *e)
+{
+	err_set(e, ERR_USAGE, "resume: --all-crashed takes no operand");
+	return cli_hint_alone(c, NULL, NULL, e);
+}
+
 static int
 check_usage(const struct cli *c, struct err *e)
 {
@@ -588,7 +597,7 @@ check_usage(const struct cli *c, struct err *e)
 	if (cli_flag(c, "retry-failed") && cli_flag(c, "keep-failed"))
 		return err_set(e, ERR_USAGE, "--retry-failed and --keep-failed exclude each other");
 	if (all && c->noperands > 0)
-		return err_set(e, ERR_USAGE, "resume: --all-crashed takes no operand");
+		return refuse_operands(c, e);
 	if (all && cli_flag(c, "wait"))
 		return err_set(e, ERR_USAGE, "resume: --all-crashed and --wait exclude each other");
 	if (cli_flag(c, "events") && !cli_flag(c, "wait")) {

@@ -233,6 +233,9 @@ start flow.ymal|flowsup check flow.yaml   # did you mean this\?
 check $PWD/flow.yml|flowsup check $PWD/flow.yaml   # did you mean this\?
 graph nothing.like|ls
 check @last|flowsup show @last
+resume @last --al --dry-run|flowsup resume --all-crashed --dry-run
+resume --all --timeout 9 @last|flowsup resume --all-crashed --timeout 9
+resume @last -n --all-crashed|flowsup resume -n --all-crashed
 resume --wait --retry-failed|flowsup resume --wait --retry-failed @last
 LINES
 # What is no id may be a name.
