@@ -6,9 +6,9 @@
 #include "output.h"
 
 static const char *const examples[] = {
-    "flowsup completion bash > ~/.local/share/bash-completion/completions/flowsup",
-    "flowsup completion fish > ~/.config/fish/completions/flowsup.fish",
-    "flowsup completion zsh > ~/.zfunc/_flowsup",
+    "source <(flowsup completion bash)   # also in ~/.bashrc",
+    "flowsup completion fish | source    # also in ~/.config/fish/config.fish",
+    "mkdir -p ~/.zfunc; flowsup completion zsh > ~/.zfunc/_flowsup",
     NULL};
 
 static int
@@ -37,7 +37,8 @@ const struct command cmd_completion = {
     .group = CLI_GROUP_SYSTEM,
     .synopsis = COMPLETE_SHELLS "\nwords -- [WORD]...",
     .summary = "print completions for a shell",
-    .details = "The scripts ask by the other form what the last WORD of a line may become.",
+    .details = "The scripts ask by the other form what the last WORD of a line may become.\n"
+	       "For zsh, ~/.zshrc says fpath+=~/.zfunc before compinit.",
     .examples = examples,
     .min_operands = 1,
     .max_operands = CLI_ANY,
