@@ -70,6 +70,9 @@ resuming_still_running(const struct resuming *r, const char *op, pid_t pid, stru
 {
 	err_set(e, ERR_REFUSED, "%s: operation %s, which its worker started, still runs (process %d)", r->label, op,
 	    (int)pid);
+	/* The run itself takes it over. */
+	if (r->original_is_here)
+		return err_hint(e, "flowsup resume %s", r->original);
 	return err_hint(e, "kill %d   # or wait until it has ended", (int)pid);
 }
 

@@ -110,6 +110,10 @@ take_attempts(struct resuming *r, const struct session *s, int run_fd, struct er
 
 	if (seek_attempts(run_fd, seek_has_started(run_fd, s->started_at), &a, e) != 0)
 		return seek_damaged(s, e);
+	if (resuming_check_older(r, run_fd, &a, e) != 0) {
+		attempts_clear(&a);
+		return -1;
+	}
 	attempts_clear(&r->attempts);
 	r->attempts = a;
 	r->has_attempts = true;
@@ -126,6 +130,7 @@ judge_directory(struct resuming *r, struct session *s, int run_fd, struct err *e
 	if (s->status == STATUS_QUEUED)
 		return goes_on(r, s, e);
 	r->original_completed = s->status == STATUS_COMPLETED;
+	r->original_is_here = true;
 	if (r->original_completed)
 		return 0;
 	if (take_attempts(r, s, run_fd, e) != 0 || resuming_at_rest(r, e) != 0)

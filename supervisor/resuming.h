@@ -8,6 +8,7 @@
  *	resume.c, resume_conditions.c  what becomes of each operation, and the checks
  *	resume_make.c   the new run                resume_elsewhere.c  a directory that is no run here
  *	resume_original.c  the run that such a directory is a copy of
+ *	resume_older.c  whether that holds more
  *	resume_grown.c  the graph with what was added, and without what is dropped
  *	cmd_fork.c, resume_copy.c  a fork: the same examination, but a run of its own
  *	resume_changed.c  what has become of the document since
@@ -30,6 +31,7 @@ struct resuming {
 	char original[RUN_ID_TEXT], original_session[UUID_TEXT], original_invocation[INVOCATION_ID_TEXT];
 	char original_origin[UUID_TEXT];
 	bool original_completed, may_have_gone_on;
+	bool original_is_here; /* its directory is */
 	char *name;    /* what commands call it: the run's id, or the directory's path */
 	char *label;   /* for messages: "run ID", or the path in quotes */
 	int run_fd, lock_fd;
@@ -144,6 +146,8 @@ int resuming_check_unlocked(const struct resuming *r, struct err *e);
  * of attempts stands in the place of the copy's.
  */
 int resuming_find_original(struct resuming *r, struct err *e);
+/* ERR_REFUSED where the run that r is a copy of, whose directory and log these are, holds what the copy lacks. */
+int resuming_check_older(const struct resuming *r, int run_fd, const struct attempts *own, struct err *e);
 /* ERR_REFUSED where something runs that bears the marks of its session, of whatever home. r has its flow. */
 int resuming_check_marks(const struct resuming *r, struct err *e);
 /* ERR_REFUSED: it holds work that is not done, but the run went on from there and has completed. */

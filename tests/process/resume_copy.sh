@@ -48,12 +48,12 @@ refused "an export in another state directory" "operation a, which its worker st
 crash "$run"
 for accept in "" --accept-missing-artifacts; do
 	# shellcheck disable=SC2086 # none is none
-	refused "with a survivor, an export ${accept:-as it is}" "'x': operation a, which its worker started, still runs .process [0-9]+" resume x $accept
+	refused "with a survivor, an export ${accept:-as it is}" "'x': operation a, which its worker started, still runs .process [0-9]+.*hint: flowsup resume $run" resume x $accept
 	# shellcheck disable=SC2086
 	refused "with a survivor, an export elsewhere ${accept:-as it is}" "operation a, which its worker started, still runs" \
 		in_other resume x $accept
 done
-refused "a copy" "operation a, which its worker started, still runs" resume ./early
+refused "a copy" "operation a, which its worker started, still runs.*hint: flowsup resume $run" resume ./early
 equal "it ran once" 1 "$(times a)"
 
 # ---- A copy in the place of the run ----
@@ -104,9 +104,22 @@ check "a fork has keys of its own" test "$(key_of n)" != "$session-n"
 begin
 touch go.a
 wait_until status_is "$run" failed
-refused "what the run had started since is known" "operation n: .*idempotent: false.*--rerun-in-flight" resume ./early
-refused "also to an export" "operation n: .*idempotent: false.*--rerun-in-flight" resume x
+older="is an older copy of run $run, which holds 3 more outcomes.*hint: flowsup resume $run"
+refused "what the run has done since is not repeated" "'./early' $older" resume ./early --rerun-in-flight --retry-failed
+refused "nor from an export" "'x' $older" resume x
 equal "it ran once" 1 "$(times n)"
+# An end that nobody has made an outcome of, and a start.
+begin
+crash "$run"
+cp -a "$(dir_of "$run")" early.1
+touch go.a go.n
+wait_until has_exit "$run" a
+refused "an end that the copy lacks" "'./early.1' is an older copy of run $run, which holds 1 more outcome.*hint: flowsup resume $run" \
+	resume ./early.1
+refused "and an export" "'x' is an older copy of run $run, which holds 1 more outcome" resume x
+new=$(resume "$run" --wait 2>err)
+equal "the hint goes on from there" "0 1 1 1" "$? $(times a) $(times n) $(times k)"
+rm -rf early.1
 begin
 touch go.a go.n
 wait_until status_is "$run" completed
