@@ -76,7 +76,8 @@ forget_survivors(struct resuming *r, struct err *e)
 	struct slice op;
 
 	while (json_next(&it, &op, &fact))
-		facts = json_setn(facts, op, json_remove(json_ref(fact), slice_of("survivor")));
+		facts = json_setn(facts, op, json_remove(json_remove(json_ref(fact), slice_of("survivor")),
+		    slice_of("killed")));
 	if (facts == NULL)
 		return err_nomem(e);
 	json_unref(r->facts);

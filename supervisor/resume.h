@@ -123,7 +123,9 @@ struct resume_plan {
 	 * Beside them, where it is so: "name" (of what is withheld and may be left out), "variable" (it has to
 	 * be set), "hint" (the command that shows how to mend it). */
 	struct json *failures;
-	struct json *dropped; /* [{"id","parent","status"}]: added, and not carried over */
+	/* [{"id","parent","parent_fate","status","unsaved"}]: added, and not carried over; parent_fate: "runs
+	 * again" or "is left out"; unsaved: how it is though no outcome is recorded, or null */
+	struct json *dropped;
 	struct json *lost; /* ids: started, and not in the checkpoint; may run once more with leave */
 	struct json *added; /* names (array) that the record lacks and this environment has */
 	size_t counts[RESUME_REFUSED + 1];

@@ -54,23 +54,61 @@ parent_of(const struct resume_input *in, const struct json *entry)
 	return one != NULL ? name_of(one) : "its parent";
 }
 
+/* Of one without a recorded outcome: how it is all the same, where its worker's death was not its end; else NULL.
+ * *counts: there is an outcome, or it is still to come. */
+static const char *
+unsaved(const struct resume_input *in, const struct json *entry, bool *counts)
+{
+	const struct json *of_op = json_get(in->facts, name_of(entry));
+	const char *word = json_cstr_of(json_get(of_op, "survivor"));
+
+	*counts = true;
+	if (json_get(of_op, "killed") != NULL || (word != NULL && strcmp(word, "ended") == 0))
+		return "has ended without its worker";
+	if (word != NULL && strcmp(word, "running") == 0)
+		return "is running";
+	*counts = false;
+	return word != NULL && strcmp(word, "unknown") == 0
+	    ? "its end is not known yet: a resume asks first, and is refused without --drop-respawned where it is known"
+	    : json_cstr_of(json_get(of_op, "unusable"));
+}
+
+/* What it leaves with: who asked for it is left out too, or runs again. */
+static const char *
+fate_of_parent(const struct resume_input *in, const struct json *entry)
+{
+	const char *node = json_cstr_of(json_get(entry, "parent_id"));
+
+	return node != NULL && json_get(in->dropped, node) != NULL ? "is left out" : "runs again";
+}
+
+static void
+judge_one_dropped(const struct resume_input *in, const struct json *entry, struct resume_plan *p)
+{
+	const char *parent = parent_of(in, entry), *fate = fate_of_parent(in, entry);
+	bool saved = !is_pending(entry), counts = false;
+	const char *how = saved ? NULL : unsaved(in, entry, &counts);
+	struct json *one = json_set(json_object(), "id", json_cstr(name_of(entry)));
+
+	one = json_set(one, "parent", json_cstr(parent));
+	one = json_set(one, "parent_fate", json_cstr(fate));
+	one = json_set(one, "status", json_ref(json_get(entry, "status")));
+	one = json_set(one, "unsaved", how != NULL ? json_cstr(how) : json_null());
+	p->dropped = json_append(p->dropped, one);
+	if ((saved || counts) && !in->flags.drop_respawned)
+		resume_fail(p, 8, name_of(entry), "drop-respawned",
+		    "%s %s, so what it had added is not carried over, and this %s", parent, fate,
+		    how != NULL ? how : "has an outcome");
+}
+
 static void
 judge_dropped(const struct resume_input *in, struct resume_plan *p)
 {
 	struct json_iter it = json_iterate(in->dropped);
 	const struct json *entry;
-	struct json *one;
 
-	while (json_next(&it, NULL, &entry)) {
-		one = json_set(json_object(), "id", json_cstr(name_of(entry)));
-		one = json_set(one, "parent", json_cstr(parent_of(in, entry)));
-		one = json_set(one, "status", json_ref(json_get(entry, "status")));
-		p->dropped = json_append(p->dropped, one);
-		if (!is_pending(entry) && !in->flags.drop_respawned)
-			resume_fail(p, 8, name_of(entry), "drop-respawned",
-			    "%s runs again, so what it had added is not carried over, and this has an outcome",
-			    parent_of(in, entry));
-	}
+	while (json_next(&it, NULL, &entry))
+		judge_one_dropped(in, entry, p);
 }
 
 static void

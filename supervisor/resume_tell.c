@@ -419,11 +419,14 @@ tell_dropped(const struct resuming *r)
 	struct json *lines = json_object();
 	struct buf text = {0};
 	const struct json *one;
+	const char *how;
 
 	while (json_next(&it, NULL, &one)) {
 		buf_reset(&text);
-		buf_printf(&text, "left out (%s), because %s, which had added it, runs again",
-		    json_cstr_of(json_get(one, "status")), json_cstr_of(json_get(one, "parent")));
+		how = json_cstr_of(json_get(one, "unsaved"));
+		buf_printf(&text, "left out (%s), because %s, which had added it, %s",
+		    how != NULL ? how : json_cstr_of(json_get(one, "status")), json_cstr_of(json_get(one, "parent")),
+		    json_cstr_of(json_get(one, "parent_fate")));
 		lines = add_line(lines, json_cstr_of(json_get(one, "id")), &text);
 	}
 	buf_clear(&text);
@@ -501,6 +504,7 @@ add_dropped(const struct resuming *r, const struct json *dropped, struct table *
 {
 	const char *id = json_cstr_of(json_get(dropped, "id"));
 	const struct json *failure = json_find(r->plan.failures, "op", id);
+	const char *how = json_cstr_of(json_get(dropped, "unsaved"));
 
 	table_text(t, OUT_PLAIN, id);
 	if (failure != NULL) {
@@ -508,8 +512,9 @@ add_dropped(const struct resuming *r, const struct json *dropped, struct table *
 		table_text(t, OUT_PLAIN, json_cstr_of(json_get(failure, "message")));
 	} else {
 		table_text(t, OUT_DIM, "left out");
-		table_printf(t, OUT_PLAIN, "%s, which had added it, runs again",
-		    json_cstr_of(json_get(dropped, "parent")));
+		table_printf(t, OUT_PLAIN, "%s, which had added it, %s%s%s",
+		    json_cstr_of(json_get(dropped, "parent")), json_cstr_of(json_get(dropped, "parent_fate")),
+		    how != NULL ? "; " : "", how != NULL ? how : "");
 	}
 }
 
