@@ -122,7 +122,8 @@ kill_worker(struct killing *k)
 {
 	struct proc_id id;
 
-	if (worker_from_log(k, &id) || worker_from_supervisor(k, &id))
+	if (worker_from_log(k, &id) || worker_from_supervisor(k, &id) ||
+	    seek_worker(&k->t->home, k->t->session.run_id, &id, &(struct err){0}) > 0)
 		kill_process(k, id);
 }
 

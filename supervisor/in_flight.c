@@ -9,6 +9,7 @@
 #include "flowsup/exits.h"
 #include "flowsup/fs.h"
 #include "policy.h"
+#include "seek.h"
 #include "view.h"
 
 /* ---- One attempt ---- */
@@ -52,6 +53,7 @@ struct asking {
 	const struct home *home;
 	const struct run_files *files;
 	bool same_boot;
+	bool lost_log; /* nothing tells what was started */
 };
 
 /* Of its last attempt: its start, and its end if there is one. */
@@ -141,6 +143,8 @@ asks(const struct asking *a, size_t i, bool failures_again, bool *again)
 	for (n = 0; n < op->nneeds; n++)
 		behind = behind || again[op->needs[n].op];
 	again[i] = failures_again && outcome != NULL && !flow_is_replaced(f, (uint32_t)i) && (failed || behind);
+	if (a->lost_log && outcome == NULL)
+		return true;
 	if (op->how->idempotent)
 		return false;
 	return outcome != NULL ? again[i] && !failed : is_in_flight(a, op);
@@ -159,6 +163,20 @@ any_asks(const struct asking *a, bool failures_again)
 	return found;
 }
 
+/* One that a worker brought to its end has saved what it did. */
+static bool
+has_lost_log(const struct home *h, const struct session *s)
+{
+	int fd = s->status == STATUS_CRASHED ? rundir_open(h, s->run_id, NULL) : -1;
+	struct attempts a = {0};
+	bool lost = fd >= 0 && attempts_read_place(fd, &a, NULL) == 0 &&
+	    seek_lacks_attempts(seek_has_started(fd, s->started_at), &a);
+
+	attempts_clear(&a);
+	fd_close(&fd);
+	return lost;
+}
+
 bool
 in_flight_asks(const struct home *h, const struct session *s, bool again)
 {
@@ -167,7 +185,10 @@ in_flight_asks(const struct home *h, const struct session *s, bool again)
 	bool here = false, other_boot = true, found = false;
 	struct err e = {0};
 
-	if (h == NULL || !status_is_terminal(s->status) || !json_is_true(json_get(s->policy, POLICY_UNREPEATABLE)) ||
+	if (h == NULL || !status_is_terminal(s->status))
+		return false;
+	a.lost_log = has_lost_log(h, s);
+	if ((!a.lost_log && !json_is_true(json_get(s->policy, POLICY_UNREPEATABLE))) ||
 	    run_files_open(h, s, true, &files, &e) != 0)
 		return false;
 	if (files.flow != NULL && endops_is_here(&files.attempts, &here, &other_boot, &e) == 0) {

@@ -18,7 +18,9 @@ const char *in_flight_state(const struct home *h, int run_fd, const struct attem
 /*
  * Whether a resume of a run that is at its end would be refused without leave to repeat what is marked idempotent:
  * false, as far as its files tell: it was started and has no outcome, or, with `again`, stands behind a failure
- * that is to run again. Only of runs whose policy says that they have such operations files are opened.
+ * that is to run again. The same of a run that
+ * has crashed and whose log of attempts is lost, of any operation without an outcome. Of other runs
+ * files are opened only where their policy says that they have such operations.
  */
 bool in_flight_asks(const struct home *h, const struct session *s, bool again);
 

@@ -229,6 +229,9 @@ restart_ended(struct errand *a, const struct proc_end *end)
 	if (end->known && !end->signaled && end->code == 0) {
 		log_line(LOG_INFO, "run %s was resumed by itself", a->run_id);
 	} else if (r != NULL && is_worth_another(a, end) && r->tries < RESTART_TRIES) {
+		errand_outcome(a, end, text);
+		log_line(LOG_INFO, "run %s: its resume failed, and is tried again in %llds: %s", a->run_id,
+		    (long long)(restart_pause_ns(r->tries) / NS_PER_S), text);
 		schedule(d, r, restart_pause_ns(r->tries));
 		return;
 	} else {

@@ -482,6 +482,11 @@ is_unknown(struct examining *x, size_t i, struct buf *why)
 {
 	const struct history *h = &x->history[i];
 
+	if (x->in->lost_attempts && x->history[i].end == NULL) {
+		buf_printf(why, "%s is %s, so it may have been started", RUN_ATTEMPTS,
+		    x->in->no_attempts ? "gone" : "damaged");
+		return true;
+	}
 	if (x->in->flow->ops[i].how->idempotent ||
 	    (h->started && waits_for_retry(x, i) && !x->in->may_have_gone_on))
 		return false;

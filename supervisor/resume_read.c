@@ -87,9 +87,17 @@ read_environment(struct resuming *r, struct err *e)
 static int
 read_attempts(struct resuming *r, struct err *e)
 {
-	r->has_attempts = r->is_run || faccessat(r->run_fd, RUN_ATTEMPTS, F_OK, 0) == 0;
-	return seek_attempts(r->run_fd, r->is_run && seek_has_started(r->run_fd, r->t->session.started_at),
-	    &r->attempts, e);
+	bool started = r->is_run && seek_has_started(r->run_fd, r->t->session.started_at);
+
+	r->has_attempts = true;
+	/* Nothing may run beside a fork, and nothing tells of it any more. */
+	if (r->fork)
+		return seek_attempts(r->run_fd, started, &r->attempts, e);
+	r->has_attempts = faccessat(r->run_fd, RUN_ATTEMPTS, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || (r->is_run && !started);
+	if (attempts_read(r->run_fd, &r->attempts, e) != 0)
+		return -1;
+	r->lost_attempts = seek_lacks_attempts(started, &r->attempts);
+	return 0;
 }
 
 /* An older form becomes the newest one in memory only; the file stays as it is. */
@@ -472,6 +480,7 @@ examine_once(struct resuming *r, struct err *e)
 	    .flow_error = &r->flow_error,
 	    .attempts = &r->attempts,
 	    .no_attempts = !r->has_attempts,
+	    .lost_attempts = r->lost_attempts,
 	    .may_have_gone_on = r->may_have_gone_on,
 	    .lacks_room = r->is_run && json_get(r->t->session.metadata, META_MAX_OPS) != NULL,
 	    .facts = r->facts,

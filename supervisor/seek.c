@@ -184,6 +184,12 @@ seek_has_started(int run_fd, double started_at)
 	return started_at > 0 || fstatat(run_fd, CKPT_BASE, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+bool
+seek_lacks_attempts(bool started, const struct attempts *a)
+{
+	return started && !a->has_place;
+}
+
 int
 seek_attempts(int run_fd, bool started, struct attempts *out, struct err *e)
 {
@@ -191,7 +197,7 @@ seek_attempts(int run_fd, bool started, struct attempts *out, struct err *e)
 
 	if (attempts_read(run_fd, &a, e) != 0)
 		return -1;
-	if (!started || a.has_place) {
+	if (!seek_lacks_attempts(started, &a)) {
 		*out = a;
 		return 0;
 	}

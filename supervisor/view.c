@@ -206,6 +206,7 @@ struct facts {
 	unsigned survivors;
 	bool elsewhere, stalled, damaged;
 	bool take_over; /* nothing of it lives, as far as can be known here: only a person knows the rest */
+	bool lost_log;	/* what was started is not known: a resume needs leave to repeat it, and no more */
 	bool no_worker; /* the row says that one runs, and the lock says that none does */
 	const char *copy_of; /* the home that it is a copy from, where that matters; or NULL */
 	const char *missing; /* a file it needs, or NULL */
@@ -222,16 +223,25 @@ is_elsewhere(const struct view *v, const struct attempts *a)
 	return v->has_here && a->has_place && !proc_place_is(&a->place, &v->here, &other_boot);
 }
 
+/* Where the log lacks it the row knows the place. */
+static bool
+is_of_this_boot(const struct view *v, const struct session *s, const struct attempts *a)
+{
+	struct proc_place there = a->place;
+	bool other_boot = true;
+
+	return v->has_here && (a->has_place || proc_place_parse(s->place, &there)) &&
+	    proc_place_is(&there, &v->here, &other_boot) && !other_boot;
+}
+
 /* Where none of the processes runs any more that are known by number: what else it left. Only of this boot,
  * so that old runs have nobody look through all processes. */
 static unsigned
 leftovers(const struct view *v, const struct session *s, int run_fd, const struct attempts *a)
 {
-	bool other_boot = true;
 	int n = 0;
 
-	if (v->left != NULL && v->has_here && s->status == STATUS_CRASHED && a->has_place &&
-	    proc_place_is(&a->place, &v->here, &other_boot) && !other_boot)
+	if (v->left != NULL && s->status == STATUS_CRASHED && is_of_this_boot(v, s, a))
 		n = leftovers_count(v->left, s->run_id, run_fd, a, &(struct err){0});
 	return n > 0 ? (unsigned)n : 0;
 }
@@ -249,6 +259,10 @@ facts_from_attempts(const struct view *v, const struct session *s, int run_fd, c
 	/* Until its own worker has written its line, a run that takes something over has that of the one before. */
 	if (live && lock_held && a->has_place && (elsewhere || proc_is_alive(a->worker)))
 		f->worker_pid = a->worker.pid;
+	f->lost_log = !live && run_fd >= 0 && seek_lacks_attempts(seek_has_started(run_fd, s->started_at), a);
+	if ((f->missing == NULL || strcmp(f->missing, RUN_ATTEMPTS) == 0) &&
+	    seek_lacks_checkpoint(run_fd, s->started_at > 0, a))
+		f->missing = CKPT_BASE;
 	if (!live && s->resumed_as_run[0] == '\0')
 		f->survivors = view_survivors(a);
 	if (!live && s->resumed_as_run[0] == '\0' && f->survivors == 0)
@@ -367,8 +381,6 @@ facts_find(const struct view *v, const struct session *s, struct facts *f)
 	held = known && held;
 	if (attempts_read(fd, &a, &e) == 0) {
 		facts_from_attempts(v, s, fd, &a, held, f);
-		if (f->missing == NULL && seek_lacks_checkpoint(fd, s->started_at > 0, &a))
-			f->missing = CKPT_BASE;
 		attempts_clear(&a);
 		facts_from_lock(s, known && !held, f);
 	}
@@ -460,6 +472,8 @@ marks_json(const struct session *s, const struct facts *f)
 		marks = json_append(marks, json_printf("%u running", f->survivors));
 	if (f->missing != NULL)
 		marks = json_append(marks, json_printf("no %s", f->missing));
+	else if (f->lost_log)
+		marks = json_append(marks, json_cstr("damaged " RUN_ATTEMPTS));
 	return marks;
 }
 
@@ -534,7 +548,9 @@ resume_command(const struct view *v, const struct session *s, const struct facts
 static bool
 can_be_resumed(const struct session *s, const struct facts *f)
 {
-	return view_is_resumable(s) && f->missing == NULL && !f->damaged && f->copy_of == NULL;
+	bool whole = f->missing == NULL || (f->lost_log && strcmp(f->missing, RUN_ATTEMPTS) == 0);
+
+	return view_is_resumable(s) && whole && !f->damaged && f->copy_of == NULL;
 }
 
 static struct json *
@@ -579,7 +595,7 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 		o = json_set(o, "reason", json_text_or_null(s->reason_code));
 		o = json_set(o, "reason_text", reason_json(s, f));
 	}
-	if (f->copy_of != NULL || f->elsewhere || f->stalled || f->no_worker || f->survivors > 0 || f->missing != NULL ||
+	if (f->copy_of != NULL || f->elsewhere || f->stalled || f->no_worker || f->survivors > 0 || f->missing != NULL || f->lost_log ||
 	    is_stopping(f) || session_is_draining(s) || session_is_restarting(s))
 		o = json_set(o, "marks", marks_json(s, f));
 	if (is_stopping(f))
@@ -808,10 +824,8 @@ view_run_full(const struct view *v, const struct session *s, struct err *e)
 	if (run_files_open(v->home, s, true, &files, e) != 0 && no_files(&files, e) != 0)
 		goto out;
 	facts.missing = missing_of(v, s, files.fd);
-	if (facts.missing == NULL && seek_lacks_checkpoint(files.fd, s->started_at > 0, &files.attempts))
-		facts.missing = CKPT_BASE;
-	facts.damaged = json_length(files.problems) > 0;
 	facts_from_attempts(v, s, files.fd, &files.attempts, files.lock_held, &facts);
+	facts.damaged = json_length(files.problems) > facts.lost_log;
 	facts_from_lock(s, files.lock_free, &facts);
 	facts_from_supervisor(v, s, &facts);
 	facts_from_controls(v, s, &facts);

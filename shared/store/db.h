@@ -20,7 +20,8 @@
 #define SESSION_BRIEF_COLUMNS                                                                      \
 	"s.run_id, NULL, NULL, NULL, NULL, NULL, n.run_id, NULL, "                                 \
 	"s.name, s.status, s.reason_code, s.reason, s.created_at, s.started_at, s.ended_at, "      \
-	"s.done, s.total, s.metadata, NULL, NULL, NULL, s.policy, NULL, NULL, s.restarts_left, NULL, NULL"
+	"s.done, s.total, s.metadata, NULL, NULL, NULL, s.policy, NULL, "                             \
+	"CASE s.status WHEN 'crashed' THEN s.place END, s.restarts_left, NULL, NULL"
 #define SESSION_TABLES                                                                             \
 	"sessions s LEFT JOIN sessions p ON p.id = s.resumed_from "                                \
 	"LEFT JOIN sessions n ON n.resumed_from = s.id "

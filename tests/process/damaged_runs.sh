@@ -110,10 +110,17 @@ check_damage() { # what, of which run
 	# What a checkpoint says is no error of its file: it is refused.
 	case $what in
 	*" checkpoint.json") expected=" 74:named 4:named 4:named 4:named" ;;
+	# What was started is not known, and may be repeated with leave.
+	*" attempts.log") expected=" 74:named 74:named 4:named 4:named" ;;
 	*) expected=" 74:named 74:named 74:named 74:named" ;;
 	esac
 	equal "$what$2: show, list --check, resume name run and file" "$expected" "$results"
-	equal "$what$2: show offers no resume" "" "$("$FLOWSUP" show "$id" 2>/dev/null | grep ^next)"
+	case $what in
+	*" attempts.log")
+		matches "$what$2: show offers a resume with leave" "^next +flowsup resume $id --rerun-in-flight$" \
+			"$("$FLOWSUP" show "$id" 2>/dev/null | grep ^next)" ;;
+	*) equal "$what$2: show offers no resume" "" "$("$FLOWSUP" show "$id" 2>/dev/null | grep ^next)" ;;
+	esac
 	case $what in missing*)
 		matches "$what$2: list marks it" "crashed \(.*no $file\)" "$("$FLOWSUP" list -n 1)" ;;
 	esac
@@ -173,6 +180,40 @@ equal "stop without a lock to take says so" "74 yes" \
 	"$status $(case $err in *"worker.lock"*"hint: flowsup kill $id"*) echo yes ;; esac)"
 run_command kill "$id"
 equal "kill does without" 0 $status
+
+# ---- The log of attempts, as a loss of power leaves it ----
+"$FLOWSUP" kill "$id" >/dev/null 2>&1
+is_given_up() { ! "$FLOWSUP" list | grep -F "$1" | grep -q restarting; }
+for how in emptied zeroed garbage gone; do
+	id=$("$FLOWSUP" start --unique "key $how" --restart 2 -- sh -c 'echo hi; exec sleep 600')
+	wait_until says_hi "$id" && wait_until worker_is_ready "$id"
+	log=$FLOWSUP_HOME/runs/$id/attempts.log session=$(run_fact "$id" session_id) worker=$(worker_pid "$id")
+	case $how in
+	emptied) : >"$log" ;;
+	zeroed) head -c 300 /dev/zero >"$log" ;;
+	garbage) printf 'x\ny\n' >"$log" ;;
+	gone) rm "$log" ;;
+	esac
+	kill -KILL "$worker"
+	wait_until status_is "$id" crashed
+	check "$how: a resume by itself is given up" wait_until is_given_up "$id"
+	# Its key is free, as after any resume that is refused.
+	matches "$how: it is said why" "not resumed by itself: exit 4: .*attempts\.log is (damaged|gone)" "$(run_fact "$id" reason_text)"
+	check "$how: in the log too" wait_until logged "run $id is not resumed by itself: exit 4: .*attempts.log"
+	matches "$how: list marks it and what runs, and has the command" \
+		"crashed \(1 running, (no|damaged) attempts\.log\).* flowsup resume $id --rerun-in-flight" "$("$FLOWSUP" list -n 1)"
+	matches "$how: an operation is not said to have waited" "whether it was started is not known" "$("$FLOWSUP" show "$id" 2>/dev/null)"
+	other=$("$FLOWSUP" start --unique "key $how" -- true 2>&1)
+	equal "$how: its key is free" 0 $?
+	run_command resume "$id"
+	equal "$how: a resume is refused, with the command that lifts it" "4 yes" \
+		"$status $(case $err in *"hint: flowsup resume $id --rerun-in-flight"*) echo yes ;; esac)"
+	equal "$how: nothing was ended" 1 "$(sleepers "$session")"
+	run_command resume --rerun-in-flight "$id"
+	equal "$how: with leave it goes on" 0 $status
+	equal "$how: and not beside what ran" 0 "$(sleepers "$session")"
+	run_command kill "$out"
+done
 
 # ---- The lock of a live run ----
 start_long
