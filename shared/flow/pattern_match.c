@@ -202,36 +202,25 @@ take_room(struct run *r, uint32_t *met, uint16_t *lists, size_t each)
 	memset(r->met, 0, r->p->nplaces * sizeof(*r->met));
 }
 
-static int
-follow_many(struct run *r, struct slice text, struct err *e)
-{
-	size_t n = r->p->nplaces;
-	uint32_t *met = calloc(n, sizeof(*met) + 3 * sizeof(uint16_t));
-	int rc;
-
-	if (met == NULL)
-		return err_nomem(e);
-	take_room(r, met, (uint16_t *)(met + n), n);
-	rc = follow(r, text, e);
-	free(met);
-	return rc;
-}
-
-static int
-follow_few(struct run *r, struct slice text, struct err *e)
-{
-	struct few room;
-
-	take_room(r, room.met, room.lists, PATTERN_FEW_PLACES);
-	return follow(r, text, e);
-}
-
 int
 pattern_fits(const struct pattern *p, struct slice text, bool *fits, uint64_t *steps, struct err *e)
 {
 	struct run r = {.p = p, .steps = p->nplaces / PLACES_OF_STEP};
-	int rc = p->nplaces <= PATTERN_FEW_PLACES ? follow_few(&r, text, e) : follow_many(&r, text, e);
+	size_t n = p->nplaces;
+	uint32_t *met = NULL;
+	struct few room;
+	int rc;
 
+	if (n <= PATTERN_FEW_PLACES) {
+		take_room(&r, room.met, room.lists, PATTERN_FEW_PLACES);
+	} else {
+		met = calloc(n, sizeof(*met) + 3 * sizeof(uint16_t));
+		if (met == NULL)
+			return err_nomem(e);
+		take_room(&r, met, (uint16_t *)(met + n), n);
+	}
+	rc = follow(&r, text, e);
+	free(met);
 	if (steps != NULL)
 		*steps = r.steps;
 	if (rc == 0)
