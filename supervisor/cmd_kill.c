@@ -26,6 +26,7 @@ struct killing {
 	struct target *t;
 	int run_fd; /* -1: the directory is gone */
 	int lock_fd;
+	bool copied; /* what it left is another home's */
 	bool moved; /* this call ended it */
 	struct attempts attempts;
 	struct endops_result ended;
@@ -263,6 +264,9 @@ tell(const struct killing *k, struct err *e)
 
 	if (k->c->json)
 		print_json(k);
+	else if (!k->moved && k->copied)
+		cli_note("run %s had already ended (%s); what it left belongs to that directory", run_id,
+		    status_word(k->t->session.status));
 	else if (!k->moved && k->ended.found == 0)
 		cli_note("run %s had already ended (%s), and nothing %s runs", run_id,
 		    status_word(k->t->session.status), k->may_be_left ? "that is known to be of it" : "of it");
@@ -329,6 +333,7 @@ kill_copy(struct killing *k, const char *owner, struct err *e)
 	const char *run_id = k->t->session.run_id;
 	struct buf where = {0};
 
+	k->copied = true;
 	if (session_give_up(k->t->store, run_id, "it was killed", NULL, e) != 0 || store_end(k, e) != 0 ||
 	    control_end_job(k->t->store, run_id, e) != 0)
 		return -1;

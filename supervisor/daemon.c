@@ -383,7 +383,8 @@ on_first_over(void *arg)
 {
 	struct daemon *d = arg;
 
-	log_line(LOG_WARNING, "%u runs did not end in %d s", d->workers.count, DAEMON_FIRST_MS / 1000);
+	log_line(LOG_WARNING, "%u run%s did not end in %d s", d->workers.count, d->workers.count == 1 ? "" : "s",
+	    DAEMON_FIRST_MS / 1000);
 	daemon_leave(d, "it has waited long enough");
 }
 
@@ -611,7 +612,8 @@ daemon_told_to_leave(struct daemon *d, const char *cause)
 		daemon_leave(d, cause);
 		return;
 	}
-	log_line(LOG_INFO, "%s: it is process 1, with which all ends: stops %u runs", cause, d->workers.count);
+	log_line(LOG_INFO, "%s: it is process 1, with which all ends: stops %u run%s", cause, d->workers.count,
+	    d->workers.count == 1 ? "" : "s");
 	stop_workers(d, true);
 	loop_set_timer(&d->loop, TIMER_FIRST, clock_monotonic_ns() + DAEMON_FIRST_MS * NS_PER_MS);
 }

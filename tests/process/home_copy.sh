@@ -114,6 +114,7 @@ equal "what is offered shows it there" "flowsup show --home $z1 $queued" "$next"
 equal "in the copy alone" "cancelled running" "$(row "$z2" "$queued") $(row "$z1" "$queued")"
 out=$(of_copy kill "$dead" 2>&1)
 check "kill ends nothing of one that has crashed" alive "$(cat "$T/kept")"
+matches "and says whose that is" "state directory '$z1'.*\(crashed\); what it left belongs to that directory$" "$(paste -sd' ' <<<"$out")"
 same "gc removes what its dry run named" --keep-days 0
 check "also of what has crashed: its processes are the original's" [ ! -e "$z2/runs/$dead" ]
 check "which lives on there" alive "$(cat "$T/kept")"

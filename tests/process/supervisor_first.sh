@@ -39,7 +39,7 @@ equal "it leaves well" 0 $?
 equal "what ran was told" told "$(cat "$T/told" 2>&1)"
 equal "its end is recorded" cancelled "$(row "$id")"
 equal "what waits goes on waiting" queued "$(row "$behind")"
-matches "it says why it waits" "process 1.*stops 1 runs" "$(cat "$T/log")"
+matches "it says why it waits" "process 1.*stops 1 run[[:space:]]" "$(cat "$T/log")"
 "$FLOWSUP" supervisor >/dev/null 2>&1
 next=$("$FLOWSUP" resume "$id" -n 2>&1)
 equal "the run can be resumed from another pid namespace: it has ended" 0 $?
