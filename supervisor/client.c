@@ -151,27 +151,6 @@ ask_with(const struct home *h, enum message_type type, struct json *body, int be
 	return rc;
 }
 
-/* The process that has the home's lock, by what it wrote there; 0: none is known. */
-static pid_t
-holder(const struct home *h)
-{
-	const struct json_options options = {.max_bytes = STAMP_BYTES};
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	int fd = openat(h->fd, HOME_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct json *stamp = NULL;
-	struct buf text = {0};
-	int64_t pid = 0;
-
-	if (fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK &&
-	    fs_read_all(&fs_real, "supervisor.stamp", fd, STAMP_BYTES, &text, NULL) == 0 &&
-	    json_parse(buf_view(&text), &options, &stamp, NULL, NULL) == 0)
-		(void)json_int64(json_get(stamp, "pid"), &pid);
-	json_unref(stamp);
-	buf_clear(&text);
-	fd_close(&fd);
-	return pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
-}
-
 /* The number may have been given to another since, or be one of another pid namespace. */
 static bool
 is_supervisor(pid_t pid)
@@ -193,7 +172,7 @@ is_supervisor(pid_t pid)
 pid_t
 client_supervisor(const struct home *h, bool *stopped)
 {
-	pid_t pid = holder(h);
+	pid_t pid = home_lock_holder(h);
 	struct proc_stat st;
 
 	if (pid == 0 || !is_supervisor(pid) || proc_stat_read(pid, &st, NULL) != 0)

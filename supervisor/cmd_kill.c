@@ -101,7 +101,7 @@ look_below(struct killing *k, struct proc_id id, int pidfd)
 	k->nbelow = 0;
 	k->may_be_left = false; /* whatever lost its parent is below the worker */
 	if (proc_signal(pidfd, SIGSTOP, &e) != 0 ||
-	    proc_each_descendant(id.pid, note_below, k, &e) < 0)
+	    proc_each_descendant(id.pid, own_is_apart, note_below, k, &e) < 0)
 		cli_note("run %s: below worker %d: %s", k->t->session.run_id, (int)id.pid, e.msg);
 }
 

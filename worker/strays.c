@@ -283,7 +283,8 @@ visit(void *arg, const struct proc_stat *st, int pidfd)
 	size_t op;
 
 	(void)pidfd;
-	if (is_in_live_session(p->w, st) || is_known(p->w, st) || keeper_is_one(p->w, st->pid))
+	if (is_in_live_session(p->w, st) || is_known(p->w, st) || keeper_is_one(p->w, st->pid) ||
+	    own_is_apart(st->pid))
 		return 0;
 	if (!read_marks(st->pid, &p->text, &marks) || !is_session_of_ours(p->w, marks.session))
 		return visit_unmarked(p, st);
@@ -323,7 +324,7 @@ sweep(struct worker *w)
 	int64_t begun = clock_monotonic_ns();
 
 	timer_disarm(&w->loop.timers, &w->sweep);
-	pass_done(w, &p, proc_each_descendant(getpid(), visit, &p, &e), &e);
+	pass_done(w, &p, proc_each_descendant(getpid(), own_is_apart, visit, &p, &e), &e);
 	ration(w, begun);
 }
 
@@ -393,7 +394,7 @@ strays_pass(struct worker *w)
 		pass_marked(&p, link_door_session(d));
 	p.unmarked = true;
 	if (strays_possible(w))
-		pass_done(w, &p, proc_each_descendant(getpid(), visit, &p, &e), &e);
+		pass_done(w, &p, proc_each_descendant(getpid(), own_is_apart, visit, &p, &e), &e);
 	return p.found == 0 && w->strays == NULL;
 }
 

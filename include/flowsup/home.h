@@ -159,6 +159,14 @@ enum { RUN_LOCK_OVER_MS = 1000 };
 int run_lock_held(int run_fd, bool *held, struct err *e);
 /* The same for the supervisor's lock of a home. */
 int home_lock_take(const struct home *h, struct err *e);
+/* The process that has it, by what it wrote there; 0: none is known. */
+pid_t home_lock_holder(const struct home *h);
+/*
+ * Whether a process is a supervisor or a worker, of whichever home: its command line says so, and it has that
+ * home's lock, or somebody has that run's. A proc_apart: such a one and all below it belong to no operation
+ * that it was started from.
+ */
+bool own_is_apart(pid_t pid);
 
 /* ---- attempts.log ---- */
 

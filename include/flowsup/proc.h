@@ -145,18 +145,21 @@ int proc_each_marked(const char *const *marks, unsigned nmarks, proc_each *each,
     struct err *e);
 /* The same for processes of this user whose command line is exactly these words. */
 int proc_each_command(const char *const *words, proc_each *each, void *arg, struct err *e);
-/* Direct and indirect descendants of `ancestor`. */
-int proc_each_descendant(pid_t ancestor, proc_each *each, void *arg, struct err *e);
+/* Whether a process stands apart: it and whatever descends from it belong to nobody above it. */
+typedef bool proc_apart(pid_t pid);
+/* Direct and indirect descendants of `ancestor`, but for what stands apart; apart may be NULL. */
+int proc_each_descendant(pid_t ancestor, proc_apart *apart, proc_each *each, void *arg, struct err *e);
 /* Children of ours that have ended and wait to be reaped; each may do that. 0, or -1. */
 int proc_each_ended_child(void (*each)(void *arg, pid_t pid), void *arg, struct err *e);
 /*
  * The process groups and the descendants of many, by one walk: each is told whose a process is, as an
  * index into leaders. One that is not there any more, not as a zombie either, has none. What is in
- * the group of one and descends from another is the first one's.
+ * the group of one and descends from another is the first one's. What stands apart (apart may be NULL)
+ * is told of its group alone.
  */
 typedef int proc_of_leader(void *arg, size_t leader, const struct proc_stat *st, int pidfd);
-int proc_each_of_leaders(const struct proc_id *leaders, size_t n, proc_of_leader *each, void *arg,
-    struct err *e);
+int proc_each_of_leaders(const struct proc_id *leaders, size_t n, proc_apart *apart, proc_of_leader *each,
+    void *arg, struct err *e);
 /*
  * All of one operation: the session and the group of its leader as long as that one is there, also as a
  * zombie, what bears its marks, and whatever descends from one of these.
@@ -169,6 +172,8 @@ struct proc_operation {
 void proc_operation_init(struct proc_operation *of, struct proc_id leader, const char *run_id, const char *op,
     unsigned attempt);
 int proc_each_of_operation(const struct proc_operation *of, proc_each *each, void *arg, struct err *e);
+/* The words of a command line of this user's, each with its NUL; -1 where there is none or it has more bytes. */
+ssize_t proc_command(pid_t pid, char *to, size_t size);
 /* Whether `pid` has an ancestor (or itself) with mark in its environment. */
 bool proc_descends_from_marked(pid_t pid, const char *mark);
 /* Whether `pid` has an ancestor of this user whose command line begins with the word `name`. */

@@ -245,7 +245,7 @@ find_by_leaders(struct ending *n)
 			n->meant[count++] = &a->open[i];
 		}
 	if (count > 0)
-		rc = walked(n, proc_each_of_leaders(leaders, count, add_of_leader, n, n->e));
+		rc = walked(n, proc_each_of_leaders(leaders, count, own_is_apart, add_of_leader, n, n->e));
 	free(leaders);
 	n->of = NULL;
 	return rc;

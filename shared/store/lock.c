@@ -6,8 +6,9 @@
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/home.h"
+#include "flowsup/json.h"
 
-enum { LOCK_RETRY_MS = 5 };
+enum { LOCK_RETRY_MS = 5, STAMP_BYTES = 1024 };
 
 static struct flock
 whole_file(void)
@@ -114,4 +115,24 @@ int
 home_lock_take(const struct home *h, struct err *e)
 {
 	return take(h->fd, HOME_LOCK, O_CREAT, 0, e);
+}
+
+pid_t
+home_lock_holder(const struct home *h)
+{
+	const struct json_options options = {.max_bytes = STAMP_BYTES};
+	struct flock lock = whole_file();
+	int fd = openat(h->fd, HOME_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct json *stamp = NULL;
+	struct buf text = {0};
+	int64_t pid = 0;
+
+	if (fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK &&
+	    fs_read_all(&fs_real, "supervisor.stamp", fd, STAMP_BYTES, &text, NULL) == 0 &&
+	    json_parse(buf_view(&text), &options, &stamp, NULL, NULL) == 0)
+		(void)json_int64(json_get(stamp, "pid"), &pid);
+	json_unref(stamp);
+	buf_clear(&text);
+	fd_close(&fd);
+	return pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
 }

@@ -30,6 +30,7 @@ struct family {
 	size_t count, cap;
 	struct ancestor *ancestors; /* sorted by pid */
 	size_t nancestors;
+	proc_apart *apart; /* or NULL */
 };
 
 static int
@@ -108,17 +109,32 @@ list_everybody(struct family *all, struct err *e)
 	return result;
 }
 
+/* Of `steps` from r upwards the last one that stands apart, or NULL: it and all below it are no kin. */
+static struct relative *
+find_apart(const struct family *all, struct relative *r, size_t steps)
+{
+	struct relative *last = NULL;
+
+	for (; all->apart != NULL && steps > 0 && r != NULL; steps--) {
+		if (all->apart(r->pid))
+			last = r;
+		r = find_relative(all, r->ppid);
+	}
+	return last;
+}
+
 /* Goes up from r to somebody who is known, then gives the answer to all on the way. */
 static void
 settle_kin(const struct family *all, struct relative *r)
 {
 	const struct ancestor *found = NULL;
-	struct relative *at = r;
+	struct relative *at = r, *apart = NULL;
 	enum kin answer = KIN_NO;
-	size_t of = 0;
+	size_t of = 0, steps = 0;
 
 	while (at != NULL && at->kin == KIN_UNKNOWN) {
 		at->kin = KIN_OPEN;
+		steps++;
 		if ((found = find_ancestor(all, at->ppid)) != NULL)
 			break;
 		at = find_relative(all, at->ppid);
@@ -126,11 +142,14 @@ settle_kin(const struct family *all, struct relative *r)
 	if (found != NULL || (at != NULL && at->kin == KIN_YES)) {
 		answer = KIN_YES;
 		of = found != NULL ? found->index : at->of;
+		apart = find_apart(all, r, steps);
 	}
 	/* KIN_OPEN met again: numbers passed on while we looked closed a ring; nobody in it counts. */
 	for (at = r; at != NULL && at->kin == KIN_OPEN; at = find_relative(all, at->ppid)) {
-		at->kin = answer;
+		at->kin = apart != NULL ? KIN_NO : answer;
 		at->of = of;
+		if (at == apart)
+			apart = NULL;
 	}
 }
 
@@ -158,10 +177,10 @@ visit_kin(const struct family *all, proc_each *each, void *arg)
 }
 
 int
-proc_each_descendant(pid_t ancestor, proc_each *each, void *arg, struct err *e)
+proc_each_descendant(pid_t ancestor, proc_apart *apart, proc_each *each, void *arg, struct err *e)
 {
 	struct ancestor only = {.pid = ancestor};
-	struct family all = {.ancestors = &only, .nancestors = 1};
+	struct family all = {.ancestors = &only, .nancestors = 1, .apart = apart};
 	int count = -1;
 
 	if (list_everybody(&all, e) == 0)
@@ -217,11 +236,11 @@ belongs_to_leader(const struct family *all, struct relative *r, size_t *leader)
 }
 
 int
-proc_each_of_leaders(const struct proc_id *leaders, size_t n, proc_of_leader *each, void *arg,
-    struct err *e)
+proc_each_of_leaders(const struct proc_id *leaders, size_t n, proc_apart *apart, proc_of_leader *each,
+    void *arg, struct err *e)
 {
 	struct of_leader v = {.each = each, .arg = arg};
-	struct family all = {0};
+	struct family all = {.apart = apart};
 	bool end = false;
 	int count = 0;
 	size_t i;

@@ -320,6 +320,23 @@ read_full(int fd, char *to, size_t size)
 	return got;
 }
 
+ssize_t
+proc_command(pid_t pid, char *to, size_t size)
+{
+	char path[32];
+	size_t got = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%jd/cmdline", (intmax_t)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (is_own(fd))
+		got = read_full(fd, to, size);
+	fd_close(&fd);
+	return got > 0 && got < size && to[got - 1] == '\0' ? (ssize_t)got : -1;
+}
+
 /* The words as the kernel shows them, each with its NUL, and room to see that one has more. */
 struct command_line {
 	struct buf wanted;

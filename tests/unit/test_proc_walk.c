@@ -178,7 +178,7 @@ static int
 count_descendants(const struct proc_child *child)
 {
 	struct err e = {0};
-	int n = proc_each_descendant(child->id.pid, count_one, NULL, &e);
+	int n = proc_each_descendant(child->id.pid, NULL, count_one, NULL, &e);
 
 	assert_works(n, e);
 	return n;
@@ -357,8 +357,8 @@ test_walk__descendants_in_other_sessions(void **state)
 	wait_for_count(count_descendants, &child, FAMILY);
 	wait_for_count(count_group, &child, 1);
 	/* We are above both. */
-	assert_true(proc_each_descendant(getpid(), count_one, NULL, &e) >= FAMILY + 1);
-	assert_int_equal(proc_each_descendant(child.id.pid, kill_one, NULL, &e), FAMILY);
+	assert_true(proc_each_descendant(getpid(), NULL, count_one, NULL, &e) >= FAMILY + 1);
+	assert_int_equal(proc_each_descendant(child.id.pid, NULL, kill_one, NULL, &e), FAMILY);
 	wait_for_count(count_descendants, &child, 0);
 	end_child(&child);
 }
@@ -390,14 +390,14 @@ test_walk__of_many_leaders(void **state)
 	(void)state;
 	wait_for_count(count_group, &group, FAMILY + 1);
 	wait_for_count(count_descendants, &apart, FAMILY);
-	assert_int_equal(proc_each_of_leaders(leaders, 3, count_of_leader, &c, &e), 2 * (FAMILY + 1));
+	assert_int_equal(proc_each_of_leaders(leaders, 3, NULL, count_of_leader, &c, &e), 2 * (FAMILY + 1));
 	assert_int_equal(c.of[0], FAMILY + 1);
 	assert_int_equal(c.of[1], FAMILY + 1);
 	assert_int_equal(c.of[2], 0);
 	/* Another process with that number is none. */
-	assert_int_equal(proc_each_of_leaders(leaders + 2, 1, count_of_leader, &other, &e), 0);
-	assert_int_equal(proc_each_of_leaders(leaders, 0, count_of_leader, &other, &e), 0);
-	assert_int_equal(proc_each_descendant(apart.id.pid, kill_one, NULL, &e), FAMILY);
+	assert_int_equal(proc_each_of_leaders(leaders + 2, 1, NULL, count_of_leader, &other, &e), 0);
+	assert_int_equal(proc_each_of_leaders(leaders, 0, NULL, count_of_leader, &other, &e), 0);
+	assert_int_equal(proc_each_descendant(apart.id.pid, NULL, kill_one, NULL, &e), FAMILY);
 	assert_int_equal(proc_each_in_group(group.id.pid, kill_one, NULL, &e), FAMILY + 1);
 	wait_for_count(count_group, &group, 0);
 	assert_int_equal(waitpid(group.id.pid, NULL, 0), group.id.pid);
@@ -431,7 +431,7 @@ test_walk__of_an_operation(void **state)
 	assert_int_equal(proc_each_of_operation(&of, kill_one, NULL, &e), FAMILY + 1);
 	assert_int_equal(waitpid(away.id.pid, NULL, 0), away.id.pid);
 	fd_close(&away.pidfd);
-	assert_int_equal(proc_each_descendant(leader.id.pid, kill_one, NULL, &e), FAMILY);
+	assert_int_equal(proc_each_descendant(leader.id.pid, NULL, kill_one, NULL, &e), FAMILY);
 	end_child(&leader);
 	end_child(&before);
 }
@@ -445,7 +445,7 @@ test_walk__descendants_without_memory(void **state)
 	(void)state;
 	for (n = 1;; n++) {
 		fault_alloc_arm(n, false);
-		if (proc_each_descendant(getpid(), count_one, NULL, &e) >= 0)
+		if (proc_each_descendant(getpid(), NULL, count_one, NULL, &e) >= 0)
 			break;
 		assert_true(fault_alloc_disarm());
 		assert_int_equal(e.code, ERR_NOMEM);
@@ -587,12 +587,12 @@ test_walk__descent_from_a_marked_one(void **state)
 
 	(void)state;
 	wait_for_count(count_descendants, &child, 1);
-	assert_int_equal(proc_each_descendant(child.id.pid, remember, &inner, &e), 1);
+	assert_int_equal(proc_each_descendant(child.id.pid, NULL, remember, &inner, &e), 1);
 	assert_true(test_wait_for(has_no_environment, &inner));
 	assert_true(proc_descends_from_marked(inner, MARK));
 	assert_false(proc_descends_from_marked(getpid(), MARK));
 	assert_false(proc_descends_from_marked(0, MARK));
-	assert_int_equal(proc_each_descendant(child.id.pid, kill_one, NULL, &e), 1);
+	assert_int_equal(proc_each_descendant(child.id.pid, NULL, kill_one, NULL, &e), 1);
 	end_child(&child);
 }
 
