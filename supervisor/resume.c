@@ -273,6 +273,18 @@ is_survivor(const struct examining *x, size_t i)
 	return word != NULL && strcmp(word, "stopped") != 0;
 }
 
+/* Of one that runs again all the same, how its latest attempt was given up; before the words for that. */
+static const char *
+given_up(const struct examining *x, size_t i)
+{
+	const char *word = resume_fact(x, i, "survivor");
+
+	return !is_survivor(x, i)	     ? ""
+	    : strcmp(word, "running") == 0 ? "is ended and "
+	    : strcmp(word, "ended") == 0   ? "has ended without its worker, and "
+					   : "its end is not known yet; ";
+}
+
 static void
 take_over(struct examining *x, size_t i)
 {
@@ -552,8 +564,7 @@ decide_again(struct examining *x, size_t i)
 	} else {
 		row->rerun = true;
 		row->lifted = json_cstr_of(json_get(how, "flag"));
-		resume_decide(x, i, RESUME_RUN, "%sruns again: %s",
-		    is_survivor(x, i) ? "is ended and " : "", why);
+		resume_decide(x, i, RESUME_RUN, "%sruns again: %s", given_up(x, i), why);
 	}
 	buf_clear(&text);
 	return true;
@@ -587,7 +598,7 @@ rerun_behind(struct examining *x, size_t i)
 	row->rerun = x->plan->rows[i].entry != NULL;
 	row->lifted = op->how->idempotent ? NULL : "rerun-in-flight";
 	resume_decide(x, i, RESUME_RUN, "%sruns again, because %s does",
-	    row->action == RESUME_TAKE_OVER ? "is ended and " : "", x->in->flow->ops[before].id);
+	    given_up(x, i), x->in->flow->ops[before].id);
 }
 
 static void

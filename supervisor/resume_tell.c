@@ -374,16 +374,31 @@ tell_failures(const struct resuming *r)
 
 /* ---- What a flag costs ---- */
 
+/* What outlived its worker, or its end, where it is not taken over; NULL: nothing of that kind is given up. */
+static const char *
+given_up(const struct resuming *r, size_t i)
+{
+	enum resume_action action = r->plan.rows[i].action;
+	const char *word = json_cstr_of(json_get(json_get(r->facts, r->flow->ops[i].id), "survivor"));
+
+	if (word == NULL || strcmp(word, "stopped") == 0 || (action != RESUME_RUN && action != RESUME_SKIP))
+		return NULL;
+	/* What runs again says so itself. */
+	return strcmp(word, "running") != 0 ? "; how it ended is not carried over"
+	    : action == RESUME_SKIP	  ? "; its process is ended" : "";
+}
+
 /* Consumes lines. */
 static struct json *
 add_loss(const struct resuming *r, size_t i, struct json *lines)
 {
 	const struct resume_row *row = &r->plan.rows[i];
+	const char *lost = given_up(r, i);
 	struct buf text = {0};
 
-	buf_printf(&text, "%s%s%s%s%s", row->reason,
+	buf_printf(&text, "%s%s%s%s%s%s", row->reason,
 	    row->action == RESUME_SKIP ? ": it is not run" : "",
-	    row->rerun && row->had_outcome ? "; its recorded outcome is not carried over" : "",
+	    row->rerun && row->had_outcome ? "; its recorded outcome is not carried over" : "", lost != NULL ? lost : "",
 	    row->lifted != NULL ? "; by --" : "", row->lifted != NULL ? row->lifted : "");
 	lines = add_line(lines, r->flow->ops[i].id, &text);
 	buf_clear(&text);
@@ -460,7 +475,7 @@ resuming_tell_losses(const struct resuming *r)
 		cli_note("%s; new artifacts go to the new run's directory; by "
 			 "--accept-missing-artifacts", r->root_problem);
 	for (i = 0; i < r->plan.nrows; i++)
-		if (r->plan.rows[i].rerun || r->plan.rows[i].lifted != NULL ||
+		if (r->plan.rows[i].rerun || r->plan.rows[i].lifted != NULL || given_up(r, i) != NULL ||
 		    (r->plan.rows[i].action == RESUME_SKIP && r->input.flags.keep_failed))
 			lines = add_loss(r, i, lines);
 	tell_lines(lines);

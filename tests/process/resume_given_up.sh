@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# What outlived its worker and is given up by a flag is told, whether it still runs or has ended.
+# shellcheck source=lib_resume.sh
+. "$(dirname "$0")/lib_resume.sh"
+
+export COUNT=$T/w/count
+begin() {
+	rm -f "$COUNT" go
+	cat >flow.yaml <<'Y'
+name: given-up
+orphans: keep
+plan:
+  - {id: a, artifacts: [o], run: 'echo a >>"$COUNT"; echo 1 >"$FLOWSUP_ARTIFACTS/o"'}
+  - {id: n, needs: [a], run: 'echo n >>"$COUNT"; until [ -e go ]; do sleep 0.02; done'}
+  - {id: m, needs: [a], run: 'echo m >>"$COUNT"; until [ -e go2 ]; do sleep 0.02; done'}
+Y
+	run=$("$FLOWSUP" start flow.yaml)
+	wait_until has_line n
+	wait_until has_line m
+	lose_worker "$run"
+	: >go
+	wait_until [ -e "$(dir_of "$run")/ops/n.1/exit.json" ]
+}
+
+begin
+rm "$(dir_of "$run")/artifacts/a/o"
+out=$("$FLOWSUP" resume "$run" --accept-missing-artifacts --dry-run)
+matches "one that has ended is not to be ended" 'n +will run +has ended without its worker, and runs again, because a does' "$out"
+matches "one that runs is" 'm +will run +is ended and runs again, because a does' "$out"
+new=$("$FLOWSUP" resume "$run" --accept-missing-artifacts 2>err)
+matches "its end is given up, and that is told" \
+	"operation n: has ended without its worker, and runs again, because a does; how it ended is not carried over" "$(cat err)"
+matches "and what is ended" "operation m: is ended and runs again, because a does" "$(cat err)"
+matches "with what lost its artifacts" "operation a: runs again: .*its recorded outcome is not carried over; by --accept-missing-artifacts" \
+	"$(cat err)"
+: >go2
+"$FLOWSUP" wait "$new" >/dev/null 2>&1
+equal "all of it ran again" "2 2 2" "$(times a) $(times n) $(times m)"
+plan
