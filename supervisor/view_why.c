@@ -409,9 +409,10 @@ why_replaced(const struct run_files *f, uint32_t op, const struct op_view *ops, 
 		buf_printf(to, "%s%s %s in its place", to->len > 0 ? "; " : "", f->flow->ops[last].id, how_far(&ops[last]));
 }
 
-/* What lies beside the output of an attempt without an end, as a resume judges it. */
+/* What lies beside the output of an attempt without an end, as a resume judges it; *has_outcome: that it takes
+ * over. */
 static const char *
-end_beside(const struct run_files *f, const struct json *start)
+end_beside(const struct run_files *f, const struct json *start, bool *has_outcome)
 {
 	const char *op = json_cstr_of(json_get(start, "op")), *run = json_cstr_of(json_get(start, "run"));
 	char dir[ATTEMPT_DIR_TEXT], class[STOP_CLASS_TEXT] = "";
@@ -419,6 +420,7 @@ end_beside(const struct run_files *f, const struct json *start)
 	bool known;
 	int fd;
 
+	*has_outcome = false;
 	/* That of an earlier run lies there. */
 	if (op == NULL || run != NULL)
 		return NULL;
@@ -431,21 +433,28 @@ end_beside(const struct run_files *f, const struct json *start)
 	/* That end was not of its own making: it is no outcome. */
 	if (strcmp(class, "cancelled") == 0)
 		return "was ended when its worker was dead; no outcome";
-	return known || class[0] != '\0' ? "has ended without its worker; a resume takes its end over" : NULL;
+	*has_outcome = known || class[0] != '\0';
+	return *has_outcome ? "has ended without its worker" : NULL;
 }
 
 static void
-why_interrupted(const struct run_files *f, const struct op_view *v, struct buf *to)
+why_interrupted(const struct run_files *f, const struct session *s, const struct op_view *v, struct buf *to)
 {
 	const char *beside;
+	bool has_outcome;
 
 	if (v->end != NULL) {
 		buf_slice(to, json_text(json_get(v->end, "class")));
 		buf_puts(to, "; its next attempt was due when the worker ended");
 		return;
 	}
-	beside = end_beside(f, v->start);
+	beside = end_beside(f, v->start, &has_outcome);
 	buf_puts(to, beside != NULL ? beside : "was in flight when its worker ended; no outcome");
+	/* Whether it was taken over, or given up by a flag, that run shows. */
+	if (has_outcome && s->resumed_as_run[0] == '\0')
+		buf_puts(to, "; a resume takes its end over");
+	else if (has_outcome)
+		buf_printf(to, "; its end was left to run %s", s->resumed_as_run);
 }
 
 /* ---- Beside it ---- */
@@ -548,7 +557,7 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 			buf_puts(&b, " and a slot");
 		break;
 	case OP_INTERRUPTED:
-		why_interrupted(f, &ops[op], &b);
+		why_interrupted(f, s, &ops[op], &b);
 		break;
 	case OP_RUNNING:
 		if (!f->lock_held)

@@ -67,6 +67,25 @@ check "and it goes on" wait_until ended
 matches "which is told" 'operation p\.s1: left out \(has ended without its worker\), because p, which had added it, runs again' "$(cat "$T/err")"
 equal "with what it asks for now" "completed p.s2" "$(run_status "$RUN") $(spawned '" ".join(sorted(by))')"
 
+# ---- What was added by what was added ----
+rm -f "$T"/gates/*
+begin <<'Y'
+reactive: all
+plan:
+  - id: p
+    run: |
+      flowsup emit spawn --independent --run 'flowsup emit spawn --independent --run "true"'
+      until [ -e "$T/gates/go" ]; do sleep 0.02; done
+      false
+Y
+both_are_saved() { [ "$(spawned '" ".join(e["status"] for e in s)')" = "completed completed" ]; }
+wait_until both_are_saved
+open_gate go
+wait_until ended
+out=$("$FLOWSUP" resume "$RUN" --retry-failed --drop-respawned --dry-run 2>&1)
+matches "it leaves with what runs again" 'p\.s1 +left out +p, which had added it, runs again' "$out"
+matches "or with what is left out" 'p\.s1\.s1 +left out +p\.s1, which had added it, is left out' "$out"
+
 # ---- By itself ----
 flow 'restart: {on: crash, attempts: 2, failed: retry}'
 pid=$(json "$(grep '"op":"p.s1"' "$(run_dir)/attempts.log" | head -1)" pid)

@@ -5,7 +5,7 @@
 
 export COUNT=$T/w/count
 begin() {
-	rm -f "$COUNT" go
+	rm -f "$COUNT" go go2
 	cat >flow.yaml <<'Y'
 name: given-up
 orphans: keep
@@ -23,6 +23,7 @@ Y
 }
 
 begin
+matches "show says what a resume does" 'n +interrupted .*has ended without its worker; a resume takes its end over' "$("$FLOWSUP" show "$run")"
 rm "$(dir_of "$run")/artifacts/a/o"
 out=$("$FLOWSUP" resume "$run" --accept-missing-artifacts --dry-run)
 matches "one that has ended is not to be ended" 'n +will run +has ended without its worker, and runs again, because a does' "$out"
@@ -36,4 +37,6 @@ matches "with what lost its artifacts" "operation a: runs again: .*its recorded 
 : >go2
 "$FLOWSUP" wait "$new" >/dev/null 2>&1
 equal "all of it ran again" "2 2 2" "$(times a) $(times n) $(times m)"
+out=$("$FLOWSUP" show "$run")
+matches "then show says whose it was" "n +interrupted .*has ended without its worker; its end was left to run $new" "$out"
 plan
