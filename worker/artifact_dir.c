@@ -129,6 +129,19 @@ take_spare(struct worker *w, uint32_t *i, bool *marked)
 	return true;
 }
 
+/* A link in its place is never followed. */
+static int
+remove_link(struct worker *w, uint32_t i, struct err *e)
+{
+	struct stat st;
+
+	if (fstatat(w->artifacts_fd, name_of(w, i), &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISLNK(st.st_mode) ||
+	    unlinkat(w->artifacts_fd, name_of(w, i), 0) == 0 || errno == ENOENT)
+		return 0;
+	return err_sys(e, ERR_IO, errno, "cannot remove the link in the place of the artifact directory of %s",
+	    name_of(w, i));
+}
+
 int
 artifact_dir_make(struct attempt_run *a, struct err *e)
 {
@@ -145,6 +158,8 @@ artifact_dir_make(struct attempt_run *a, struct err *e)
 	}
 	/* Whatever kept it from being renamed: it stays where it is. */
 	if (make(w, a->op, &made, e) != 0)
+		return -1;
+	if (!made && (remove_link(w, a->op, e) != 0 || make(w, a->op, &made, e) != 0))
 		return -1;
 	a->own_artifact_dir = made && !declares;
 	return 0;

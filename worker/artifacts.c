@@ -84,8 +84,11 @@ artifacts_remove_stale(int artifacts_fd, const struct flow_op *op, struct err *e
 
 	if (own < 0 && errno == ENOENT)
 		return 0;
+	/* What is there instead is in the way of all of them; the directory is made later. */
+	if (own < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return remove_entry(artifacts_fd, op->id, op->id, e);
 	if (own < 0)
-		return err_sys(e, ERR_IO, errno, "the artifact directory of %s cannot be used", op->id);
+		return err_sys(e, ERR_IO, errno, "its artifact directory (artifacts/%s) cannot be used", op->id);
 	for (path = op->how->artifacts; rc == 0 && *path != NULL; path++) {
 		dir = fcntl(own, F_DUPFD_CLOEXEC, 0);
 		rc = dir < 0 ? err_sys(e, ERR_IO, errno, "the artifact directory of %s", op->id)

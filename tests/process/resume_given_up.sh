@@ -39,4 +39,20 @@ matches "with what lost its artifacts" "operation a: runs again: .*its recorded 
 equal "all of it ran again" "2 2 2" "$(times a) $(times n) $(times m)"
 out=$("$FLOWSUP" show "$run")
 matches "then show says whose it was" "n +interrupted .*has ended without its worker; its end was left to run $new" "$out"
+
+# ---- A link in the place of a directory of artifacts ----
+begin
+: >go2
+wait_until [ -e "$(dir_of "$run")/ops/m.1/exit.json" ]
+mkdir -p "$T/elsewhere"
+echo kept >"$T/elsewhere/o"
+for op in a n; do
+	rm -rf "$(dir_of "$run")/artifacts/$op"
+	ln -s "$T/elsewhere" "$(dir_of "$run")/artifacts/$op"
+done
+new=$("$FLOWSUP" resume "$run" --accept-missing-artifacts --wait 2>err)
+equal "it is replaced, and the run completes" "0 " "$? $(grep "operation . failed\|failed:" err)"
+check "by a directory" test -d "$(dir_of "$run")/artifacts/a" -a ! -L "$(dir_of "$run")/artifacts/a"
+check "also where nothing is declared" test ! -L "$(dir_of "$run")/artifacts/n"
+equal "what it led to is untouched" "kept o" "$(cat "$T/elsewhere/o") $(ls "$T/elsewhere")"
 plan
