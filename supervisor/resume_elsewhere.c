@@ -155,30 +155,44 @@ resuming_lock_held(const struct resuming *r, int wait_ms, bool *held, struct err
 /* ---- Only once ---- */
 
 struct successor {
-	const char *path;
+	const char *path, *session; /* or NULL */
 	char run_id[RUN_ID_TEXT];
 };
 
+/* By its session, whatever its path is now; another program's ids may stand for several. */
+static bool
+is_of_same(const struct successor *to, const struct json *metadata)
+{
+	const struct json *session = json_get(metadata, META_RESUMED_SESSION);
+	bool same_path = slice_is(json_text(json_get(metadata, META_RESUMED_DIRECTORY)), to->path);
+
+	if (session == NULL)
+		return same_path;
+	if (to->session == NULL || !slice_is(json_text(session), to->session))
+		return false;
+	return same_path || resuming_is_session(to->session);
+}
+
 static int
-look_for_path(void *arg, const struct session *s)
+look_for_successor(void *arg, const struct session *s)
 {
 	struct successor *to = arg;
 
-	if (!slice_is(json_text(json_get(s->metadata, "resumed_directory")), to->path))
+	if (!is_of_same(to, s->metadata))
 		return 0;
 	strlcpy(to->run_id, s->run_id, sizeof(to->run_id));
 	return 1;
 }
 
-static int
-check_not_resumed(const struct resuming *r, struct err *e)
+int
+resuming_check_once(const struct resuming *r, struct err *e)
 {
 	const struct session_filter all = {.limit = 0};
-	struct successor s = {.path = r->run_path};
+	struct successor s = {.path = r->run_path, .session = resuming_session(r)};
 
 	if (!r->has_home || r->t->store == NULL)
 		return 0;
-	if (session_list(r->t->store, &all, look_for_path, &s, e) != 0)
+	if (session_list(r->t->store, &all, look_for_successor, &s, e) != 0)
 		return -1;
 	if (s.run_id[0] == '\0')
 		return 0;
@@ -277,5 +291,5 @@ resuming_elsewhere(struct resuming *r, const char *path, char run_id[RUN_ID_TEXT
 		free(home);
 		return rc;
 	}
-	return lock(r, e) == 0 && check_not_resumed(r, e) == 0 ? 1 : -1;
+	return lock(r, e) == 0 ? 1 : -1;
 }

@@ -466,8 +466,10 @@ make_metadata(const struct resuming *r)
 	if (keeps_lack(r))
 		metadata = json_set(metadata, META_MAX_OPS, json_ref(json_get(r->t->session.metadata, META_MAX_OPS)));
 	if (!r->is_run)
-		metadata = json_set(metadata, "resumed_directory",
+		metadata = json_set(metadata, META_RESUMED_DIRECTORY,
 		    json_string_lossy(slice_of(r->run_path), NULL));
+	if (!r->is_run && resuming_session(r) != NULL)
+		metadata = json_set(metadata, META_RESUMED_SESSION, json_cstr(resuming_session(r)));
 	return metadata;
 }
 

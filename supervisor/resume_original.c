@@ -35,6 +35,14 @@ session_of(const struct resuming *r)
 	return resuming_is_session(id) ? id : NULL;
 }
 
+const char *
+resuming_session(const struct resuming *r)
+{
+	const char *id = session_of(r);
+
+	return id != NULL ? id : json_cstr_of(json_get(r->state, "session_id"));
+}
+
 /* ---- By its row ---- */
 
 static int
@@ -185,6 +193,13 @@ judge_row(struct resuming *r, struct session *s, struct err *e)
 	return rc;
 }
 
+/* Its row would say what it was resumed as. */
+static int
+judge_unknown(const struct resuming *r, struct err *e)
+{
+	return resuming_check_once(r, e) == 0 ? resuming_at_rest(r, e) : -1;
+}
+
 int
 resuming_find_original(struct resuming *r, struct err *e)
 {
@@ -194,12 +209,12 @@ resuming_find_original(struct resuming *r, struct err *e)
 
 	r->may_have_gone_on = true;
 	if (id == NULL || !r->has_home || r->t->store == NULL)
-		return resuming_at_rest(r, e);
+		return judge_unknown(r, e);
 	if (session_resolve(r->t->store, id, &s, e) != 0) {
 		if (e->code != ERR_NOTFOUND)
 			return -1;
 		err_clear(e);
-		return resuming_at_rest(r, e);
+		return judge_unknown(r, e);
 	}
 	r->may_have_gone_on = false;
 	strlcpy(r->original, s.run_id, sizeof(r->original));

@@ -427,6 +427,8 @@ follow_move(struct resuming *r, struct err *e)
 
 	if (r->state == NULL)
 		return 0;
+	if (id == NULL && r->original_is_here)
+		id = r->original;
 	r->state = rundir_follow_move(r->state, r->run_path, id, r->has_home ? &r->t->home : NULL, e);
 	return r->state != NULL ? 0 : -1;
 }

@@ -21,6 +21,10 @@
 #include "resume.h"
 #include "target.h"
 
+/* Members of the metadata of a run that has gone on from such a directory: its path, and its session. */
+#define META_RESUMED_DIRECTORY "resumed_directory"
+#define META_RESUMED_SESSION "resumed_session"
+
 struct resuming {
 	struct cli *c;
 	struct target *t;
@@ -146,6 +150,10 @@ int resuming_check_unlocked(const struct resuming *r, struct err *e);
  * of attempts stands in the place of the copy's.
  */
 int resuming_find_original(struct resuming *r, struct err *e);
+/* That of the run that such a directory is of, whoever began it; NULL: it names none. */
+const char *resuming_session(const struct resuming *r);
+/* ERR_REFUSED where a run of this home has gone on from such a directory, whose run it does not know. */
+int resuming_check_once(const struct resuming *r, struct err *e);
 /* ERR_REFUSED where the run that r is a copy of, whose directory and log these are, holds what the copy lacks. */
 int resuming_check_older(const struct resuming *r, int run_fd, const struct attempts *own, struct err *e);
 /* ERR_REFUSED where something runs that bears the marks of its session, of whatever home. r has its flow. */

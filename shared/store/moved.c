@@ -86,6 +86,26 @@ find_run(struct moving *m, const char *name, const char *ending, bool lost, stru
 	return false;
 }
 
+/* A name below the run's directory, of which this one, an export or a copy, may have come without the files. */
+static struct json *
+followed_relative(struct moving *m, const char *path, const char *ending)
+{
+	struct buf place = {0}, rest = {0};
+	struct json *now = NULL;
+
+	buf_printf(&rest, "/%s", path);
+	m->failed = m->failed || rest.failed;
+	if (!m->failed && m->run_id != NULL && !is_there(m, m->run_path, buf_text(&rest), ending) &&
+	    place_of(m, PLACE_HOME, m->run_id, &place) && is_there(m, buf_text(&place), buf_text(&rest), ending)) {
+		now = json_printf("%s%s", buf_text(&place), buf_text(&rest));
+		m->failed = m->failed || now == NULL;
+	}
+	m->failed = m->failed || place.failed;
+	buf_clear(&place);
+	buf_clear(&rest);
+	return now;
+}
+
 /*
  * Where it is now, or NULL where it is where it was, or nowhere. What was lost is missed where its run is.
  * `ending` makes a file's name of it.
@@ -97,6 +117,8 @@ moved_path(struct moving *m, const struct json *recorded, const char *ending)
 	struct buf here = {0};
 	struct json *now = NULL;
 
+	if (path != NULL && path[0] != '/')
+		return followed_relative(m, path, ending);
 	if (name == NULL)
 		return NULL;
 	if (find_run(m, name, ending, false, &here) ||

@@ -136,7 +136,7 @@ equal "the run beside it keeps what it has" "another " "$(cat "$(note_of "$was")
 # ---- Two resumes of one copy are as two of one run ----
 rm "$T/through"
 cp -a sixth seventh
-as_of_elsewhere seventh
+as_of_elsewhere seventh 7
 for n in 1 2 3 4 5; do
 	"$FLOWSUP" resume ./seventh --wait >"$T/out.$n" 2>"$T/err.$n" &
 done

@@ -33,7 +33,7 @@ crash
 cp -r "$(run_dir)" "$T/again"
 cp -r "$(run_dir)" "$T/older"
 as_of_elsewhere "$T/again"
-as_of_elsewhere "$T/older"
+as_of_elsewhere "$T/older" 1
 "$FLOWSUP" resume "$RUN" --dry-run >"$T/dry"
 check "a dry run has a row for what was added" grep -qE '^a.s1 +will run' "$T/dry"
 go_on

@@ -227,12 +227,12 @@ power_loss() {
 		-e '/"kind":"start"/s/"start":\([0-9]\)/"start":9\1/' "$dir/attempts.log"
 }
 
-# as_of_elsewhere DIRECTORY: a copy of a run, or its checkpoint, as of one that this state directory knows
-# nothing of: its session is another one.
+# as_of_elsewhere DIRECTORY [DIGIT]: a copy of a run, or its checkpoint, as of one that this state directory knows
+# nothing of: its session is another one, for each digit.
 as_of_elsewhere() {
-	local file
+	local file digit=${2:-0}
 	for file in "$1/launch.json" "$1/checkpoint.json"; do
-		[ ! -e "$file" ] || sed -i -E 's/"session_id": ?"[0-9a-f]{32}"/"session_id":"00000000000000000000000000000000"/' "$file"
+		[ ! -e "$file" ] || sed -i -E "s/\"session_id\": ?\"[0-9a-f]{32}\"/\"session_id\":\"0000000000000000000000000000000$digit\"/" "$file"
 	done
 }
 

@@ -127,4 +127,52 @@ refused "of what has completed nothing goes on" "'./early' is that of run $run, 
 refused "nor from an export" "'x' is that of run $run, which has completed" resume x
 cp -a "$(dir_of "$run")" fourth
 equal "where the copy says so too there is nothing to do" 0 "$(resume ./fourth 2>/dev/null >&2; echo $?)"
+
+# ---- What an export leaves behind lies in the run ----
+cat >made.yaml <<'END'
+plan:
+  - {id: made, artifacts: [o], run: 'echo "made $$" >>"$T/log"; echo o >"$FLOWSUP_ARTIFACTS/o"; head -c 1200000 /dev/zero | tr "\0" k'}
+  - {id: last, needs: [made], run: '[ -e "$T/go" ] && wc -c <"$FLOWSUP_DEP_made"'}
+END
+rm -rf log go x
+run=$("$FLOWSUP" start made.yaml)
+wait_until status_is "$run" failed
+"$FLOWSUP" checkpoint export "$run" x >/dev/null
+refused "elsewhere its artifacts are missed" "--accept-missing-artifacts" in_other resume x --retry-failed
+touch go
+new=$(resume x --retry-failed --wait 2>err)
+equal "here they are found, and its large response" "0 1 1200000" "$? $(times made) $("$FLOWSUP" logs "$new" last 2>/dev/null | tail -1)"
+
+# ---- A directory is known by its run, whatever its path ----
+ended() { # a run whose last operation failed
+	rm -rf log go
+	run=$("$FLOWSUP" start made.yaml)
+	wait_until status_is "$run" failed
+	touch go
+}
+rm -rf spot spot.1
+ended
+mv "$(dir_of "$run")" spot
+new=$(resume ./spot --retry-failed --wait 2>err)
+equal "one that was moved away is resumed" "0 1" "$? $(times made)"
+mv spot spot.1
+refused "under another name it is the same" "already resumed, as run $new" resume ./spot.1 --retry-failed
+ended
+mv "$(dir_of "$run")" spot
+new=$(resume ./spot --retry-failed --wait 2>err)
+equal "another in its place is another" "0 1" "$? $(times made)"
+mv spot spot.2
+new=$(in_other resume ./spot.1 --retry-failed --wait 2>err)
+equal "elsewhere it is resumed, too" 0 $?
+mv spot.1 spot
+refused "once, whatever its name is there" "already resumed, as run $new" in_other resume ./spot --retry-failed
+mv spot spot.1
+mv spot.2 spot
+in_other resume ./spot --retry-failed --wait >out 2>err
+equal "and another that has its first name" 0 $?
+mv spot spot.2
+mv spot.1 elsewhere
+mv spot.2 spot.1
+refused "none twice" "already resumed" in_other resume ./spot.1 --retry-failed
+FLOWSUP_HOME=$T/other "$FLOWSUP" supervisor stop >/dev/null 2>&1
 plan
