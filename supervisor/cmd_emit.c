@@ -45,9 +45,12 @@ find_place(struct place *p, struct err *e)
 	const char *path = getenv("FLOWSUP_SOCK"), *slash = path != NULL ? strrchr(path, '/') : NULL;
 
 	*p = (struct place){.token = getenv("FLOWSUP_TOKEN"), .fd = -1};
-	if (slash == NULL || slash == path || p->token == NULL || p->token[0] == '\0')
-		return err_set(e, ERR_USAGE,
-		    "emit works inside an operation of a run: FLOWSUP_SOCK or FLOWSUP_TOKEN is not set");
+	if (path == NULL || path[0] == '\0' || p->token == NULL || p->token[0] == '\0')
+		return err_set(e, ERR_USAGE, "emit works inside an operation of a run: %s is not set",
+		    path == NULL || path[0] == '\0' ? "FLOWSUP_SOCK" : "FLOWSUP_TOKEN");
+	if (slash == NULL || slash == path)
+		return err_set(e, ERR_USAGE, "emit works inside an operation of a run: "
+		    "FLOWSUP_SOCK is \"%.200s\", which is no socket in a run's directory", path);
 	p->dir = strndup(path, (size_t)(slash - path));
 	if (p->dir == NULL)
 		return err_nomem(e);
@@ -453,6 +456,48 @@ is_json(const char *option)
 	return strcmp(option, "exec") == 0 || strcmp(option, "context") == 0;
 }
 
+static bool
+is_work(const char *option)
+{
+	return strcmp(option, "run") == 0 || strcmp(option, "instruction") == 0;
+}
+
+/* From standard input. */
+static int
+add_read(struct json **value, const char *name, struct err *e)
+{
+	struct buf read = {0};
+	struct json *v = NULL;
+	int rc = stdin_read("what is to be done", JSON_MAX_REQUEST, &read, e);
+
+	if (rc == 0)
+		rc = buf_ok(&read, e);
+	if (rc == 0 && (v = json_string(buf_view(&read))) == NULL)
+		rc = err_set(e, ERR_USAGE, "emit: the %s is not valid UTF-8", name);
+	buf_clear(&read);
+	if (rc != 0)
+		return rc;
+	*value = json_set(*value, name, v);
+	return *value != NULL ? 0 : err_nomem(e);
+}
+
+/* Standard input can be read once. */
+static int
+check_stdin(struct cli *c, struct err *e)
+{
+	const struct cli_option *o;
+	const char *first = NULL;
+
+	for (o = c->command->options; o->name != NULL; o++) {
+		if ((!is_work(o->name) && !is_json(o->name)) || strcmp(cli_text(c, o->name, ""), "-") != 0)
+			continue;
+		if (first != NULL)
+			return err_set(e, ERR_USAGE, "--%s and --%s cannot both read standard input", first, o->name);
+		first = o->name;
+	}
+	return 0;
+}
+
 static int
 add_option(struct cli *c, const struct cli_option *o, struct json **value, struct err *e)
 {
@@ -463,6 +508,8 @@ add_option(struct cli *c, const struct cli_option *o, struct json **value, struc
 		*value = json_set(*value, o->name, json_bool(true));
 		return *value != NULL ? 0 : err_nomem(e);
 	}
+	if (is_work(o->name) && strcmp(text, "-") == 0)
+		return add_read(value, o->name, e);
 	if (!is_json(o->name))
 		return add_text(value, o->name, text, e);
 	if (parse_operand(text, &v, e) != 0)
@@ -487,8 +534,11 @@ static int
 grow(struct cli *c, const char *verb, struct err *e)
 {
 	const struct cli_option *o;
-	struct json *value = json_object();
+	struct json *value;
 
+	if (check_stdin(c, e) != 0)
+		return -1;
+	value = json_object();
 	for (o = c->command->options; o->name != NULL; o++)
 		if (cli_flag(c, o->name) && add_option(c, o, &value, e) != 0) {
 			json_unref(value);
@@ -515,7 +565,7 @@ static const struct cli_option spawn_options[] = {
     {.name = "exec", .kind = CLI_STRING, .value = "JSON", .help = "a command as a list of words"},
     {.name = "assignee", .kind = CLI_STRING, .value = "ROLE", .help = "else the emitter's own role"},
     {.name = "independent", .kind = CLI_FLAG, .help = "it need not wait for the emitter"},
-    {.name = "key", .kind = CLI_STRING, .value = "KEY", .help = "asked for twice, it is made once"},
+    {.name = "key", .kind = CLI_STRING, .value = "KEY", .help = "asked for again after a crash, it is made once"},
     {.name = "reason", .kind = CLI_STRING, .value = "TEXT", .help = "why; recorded"},
     {.name = "context", .kind = CLI_STRING, .value = "JSON", .help = "what it is given"},
     CLI_END};
@@ -592,7 +642,8 @@ const struct command cmd_emit_spawn = {
     .summary = "ask for a further operation",
     .examples = spawn_examples,
     .details = "It runs after the operation that asks and sees its response, or at once with\n"
-	       "--independent. Returns when it is recorded. Exit 4: rejected, and why.",
+	       "--independent. Returns when it is recorded. Exit 4: rejected, and why. One of\n"
+	       "--instruction, --run, --exec and --context may be `-`: read from standard input.",
     .options = spawn_options,
     .max_operands = 0,
     .operands = "",

@@ -91,6 +91,8 @@ is_given(const struct json *request, const char *name)
 static int
 find_work(const struct json *request, struct wish *out, enum wish_reject *why, struct err *e)
 {
+	/* Words of an older format for an instruction. */
+	static const char *const older[] = {"operate", "chat", "communicate", "ReAct"};
 	const struct json *operation = json_get(request, "operation");
 	size_t i, n = 0;
 
@@ -109,6 +111,9 @@ find_work(const struct json *request, struct wish *out, enum wish_reject *why, s
 	}
 	if (operation == NULL || json_type(operation) == JSON_NULL)
 		return 0;
+	for (i = 0; i < sizeof(older) / sizeof(older[0]); i++)
+		if (slice_is(json_text(operation), older[i]) && out->kind == FLOW_INSTRUCTION)
+			return 0;
 	for (i = 0; i < WORKS && !slice_is(json_text(operation), works[i].word); i++)
 		;
 	if (i == WORKS || (works[i].kind != out->kind && out->kind != FLOW_INSTRUCTION))

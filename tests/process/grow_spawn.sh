@@ -183,6 +183,38 @@ matches "and show says so" '"spawn" in its response is no request: it failed' "$
 matches "of both" '"escalate" in its response is no request: it failed' "$(shown 'op["b"]["why"]')"
 equal "where there is one" 0 "$(shown 'op["c"]["why"]' | grep -c 'no request')"
 
+# ---- Read from standard input; where there is no run ----
+run_flow <<'Y'
+reactive: all
+plan:
+  - id: a
+    run: |
+      echo 'echo "$FLOWSUP_SPAWN_CONTEXT" read' | flowsup emit spawn --run - --context 5
+      for pair in '--exec - --context -' '--run - --context -'; do
+        echo '["true"]' | flowsup emit spawn $pair; echo "$?"
+      done
+      FLOWSUP_SOCK=/nonexistent flowsup emit spawn --run true
+      env -u FLOWSUP_TOKEN flowsup emit spawn --run true
+      env -u FLOWSUP_SOCK flowsup emit spawn --run true
+      flowsup emit spawn --help | grep -e --key >&2
+  - id: b
+    response: json
+    run: |
+      printf '{"spawn": [%s{"operation": "other", "instruction": "x"}]}' "$(printf '{"operation": "%s", "instruction": "true", "assignee": "r"}, ' chat operate ReAct communicate)"
+  - id: c
+    response: json
+    run: |
+      echo '{"spawn": {"operation": "chat", "run": "x"}}'
+roles: {r: {provider: robot}}
+Y
+equal "a command may come from standard input" "5 read" "$(output a.s1)"
+equal "two things may not" "2 2" "$(output a | xargs)"
+matches "and that is said" '--exec and --context cannot both read standard input.*--run and --context cannot' "$(errors a | tr '\n' ' ')"
+matches "it is told what is wrong with the environment" 'FLOWSUP_SOCK is "/nonexistent", which is no socket.*FLOWSUP_TOKEN is not set.*FLOWSUP_SOCK is not set' 	"$(errors a | tr '\n' ' ')"
+equal "nothing says that a second request of one attempt is fine" 0 "$(errors a | grep -c 'asked for twice')"
+equal "older words for an instruction are understood" "instruction instruction instruction instruction" 	"$(spawned '" ".join(by["b.s%d" % n]["operation"] for n in (1, 2, 3, 4))')"
+equal "no others, and of nothing else" "{'builder_error': 1} {'builder_error': 1}" "$(shown 'str(op["b"]["rejected"]) + " " + str(op["c"]["rejected"])')"
+
 # ---- The notification ----
 cat >"$T/notified.sh" <<'S'
 cat >"$T/payload.new" && mv "$T/payload.new" "$T/payload"
