@@ -69,24 +69,29 @@ print_arguments(const struct flow *f, struct output *out, struct err *e)
 }
 
 static void
-add_usage(struct buf *to, const char *name, const struct flow *f)
+add_usage(struct buf *to, const char *name, const char *path, const struct flow *f)
 {
 	struct flow_arg arg;
 	size_t i;
 
-	buf_printf(to, "flowsup play %s", name);
+	if (playbook_is_command(name)) {
+		buf_puts(to, "flowsup start ");
+		text_shell_word(to, path);
+	} else {
+		buf_printf(to, "flowsup play %s", name);
+	}
 	for (i = 0; flow_arg_at(f, i, &arg); i++)
 		buf_printf(to, arg.required ? " --arg %s=..." : " [--arg %s=...]", arg.name);
 	buf_puts(to, " [OPTION]... [PROMPT]");
 }
 
 static int
-print_usage(const struct cli *c, const char *name, const struct flow *f, struct err *e)
+print_usage(const struct cli *c, const char *name, const char *path, const struct flow *f, struct err *e)
 {
 	struct buf usage = {0}, fits = {0};
 	int r;
 
-	add_usage(&usage, name, f);
+	add_usage(&usage, name, path, f);
 	paste_wrap(&fits, buf_view(&usage), 0, USAGE_INDENT, c->out->width);
 	buf_putc(&fits, '\n');
 	r = buf_ok(&fits, e);
@@ -119,7 +124,7 @@ help(struct cli *c, struct err *e)
 
 	if (read_playbook(c, c->operands[0], &path, &f, e) != 0)
 		return -1;
-	r = print_usage(c, c->operands[0], f, e);
+	r = print_usage(c, c->operands[0], path, f, e);
 	out_puts(c->out, "\nOptions are those of\n    flowsup play --help\nThe document: ");
 	out_text(c->out, slice_of(path), false);
 	out_puts(c->out, "\n");
@@ -192,6 +197,8 @@ describe(const struct playbook *p, struct buf *to, struct buf *problem)
 	}
 	for (i = 0; flow_arg_at(f, i, &arg); i++)
 		buf_printf(to, arg.required ? "%s%s" : "%s[%s]", i > 0 ? " " : "", arg.name);
+	if (playbook_is_command(p->name))
+		buf_printf(problem, "play %s is another command: started by its path", p->name);
 	flow_free(f);
 }
 
@@ -340,7 +347,7 @@ print_show(const struct cli *c, const char *path, const struct flow *f, struct e
 
 	out_text(c->out, slice_of(path), false);
 	out_printf(c->out, ": %zu operation%s\n\n", f->nops, f->nops == 1 ? "" : "s");
-	r = print_usage(c, c->operands[0], f, e);
+	r = print_usage(c, c->operands[0], path, f, e);
 	out_puts(c->out, "\n");
 	return r == 0 ? plan_draw(c->out, f, FLOW_GRAPH_TEXT, NULL, NULL, e) : r;
 }

@@ -158,13 +158,26 @@ hint_start(const struct cli *c, const char *path, struct err *e)
 	return -1;
 }
 
+static const char *const words[] = {"list", "show"};
+enum { WORDS = sizeof(words) / sizeof(words[0]) };
+
+bool
+playbook_is_command(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < WORDS; i++)
+		if (strcmp(name, words[i]) == 0)
+			return true;
+	return false;
+}
+
 /* What stands in a playbook's place may be a second word of play as well. */
 static int
 hint_nearest(const struct playbooks *p, const struct cli *c, const char *name, struct err *e)
 {
-	static const char *const words[] = {"list", "show"};
-	const size_t nwords = strcmp(c->command->name, "play") == 0 ? sizeof(words) / sizeof(words[0]) : 0;
-	const char **names = calloc(p->count + sizeof(words) / sizeof(words[0]), sizeof(*names)), *nearest;
+	const size_t nwords = strcmp(c->command->name, "play") == 0 ? WORDS : 0;
+	const char **names = calloc(p->count + WORDS, sizeof(*names)), *nearest;
 	size_t i;
 
 	if (names == NULL)

@@ -27,6 +27,8 @@ int playbooks_find(struct playbooks *out, struct err *e);
 void playbooks_clear(struct playbooks *p);
 /* ERR_AMBIGUOUS: it has a rival. */
 int playbook_refuse(const struct playbook *p, struct err *e);
+/* Behind `play` the name is a command: a playbook that is called so is started by its path. */
+bool playbook_is_command(const char *name);
 /*
  * The path of NAME.yaml or NAME.json, to be freed. ERR_NOTFOUND, ERR_AMBIGUOUS where both stand in one directory;
  * where `name` is the first operand of the call `c`, or else NULL, the hint is that call with what was meant.

@@ -49,6 +49,13 @@ equal "neither is a dry run" "flowsup start .flowsup/playbooks/twice.json --arg 
 	"$(hint_of play twice --arg 'a=b c' --dry-run)"
 rm .flowsup/playbooks/twice.*
 
+# ---- Of the name of a command of play ----
+echo '{args: {n: {}}, plan: [{id: a, run: "true"}]}' >.flowsup/playbooks/list.yaml
+matches "one that is called list is shown with the way to start it" '^    ?flowsup start .flowsup/playbooks/list.yaml --arg n=|flowsup start .flowsup/playbooks/list.yaml --arg n=' \
+	"$("$FLOWSUP" play show list)"
+matches "and the list says that its name does not" 'list +n +play list is another command: started by its path' "$("$FLOWSUP" play list)"
+rm .flowsup/playbooks/list.yaml
+
 # ---- What can be read, and is not started ----
 cat >.flowsup/playbooks/shell.yaml <<'Y'
 args: {n: {default: x}}
