@@ -37,13 +37,33 @@ has_failures(const struct session *s)
 	    json_is_true(json_get(s->metadata, META_FAILURES));
 }
 
+static bool
+paste_fork(struct buf *to, const char *home_option, const struct session *s)
+{
+	struct json_iter it = json_iterate(json_get(s->metadata, META_FORK_FROM));
+	const struct json *op;
+	size_t n = 0;
+
+	while (json_next(&it, NULL, &op)) {
+		if (json_cstr_of(op) == NULL)
+			continue;
+		if (n++ == 0)
+			paste_command(to, "fork", home_option, s->run_id, NULL);
+		buf_puts(to, " --from ");
+		text_shell_word(to, json_cstr_of(op));
+	}
+	return n > 0;
+}
+
 bool
 paste_with_room(struct buf *to, const char *home_option, const struct session *s)
 {
 	uint64_t wanted;
 
-	if (!status_is_terminal(s->status) || !has_failures(s) || !json_uint64(json_get(s->metadata, META_MAX_OPS), &wanted))
+	if (!status_is_terminal(s->status) || !has_failures(s))
 		return false;
+	if (!json_uint64(json_get(s->metadata, META_MAX_OPS), &wanted))
+		return paste_fork(to, home_option, s);
 	paste_command(to, "rerun", home_option, s->run_id, NULL);
 	buf_printf(to, " --max-ops %llu", (unsigned long long)wanted);
 	return true;
@@ -169,7 +189,8 @@ paste_end_hint(const struct home *h, const char *home_option, const struct sessi
 	}
 	if (s->reason_code != NULL && reason_is_resumable(s->reason_code) && s->resumed_as_run[0] == '\0') {
 		if (paste_with_room(&b, home_option, s))
-			paste_hint("anew, with room for all items", buf_view(&b));
+			paste_hint(json_get(s->metadata, META_MAX_OPS) != NULL ? "anew, with room for all items"
+				: "with a new answer of what the list comes from", buf_view(&b));
 		else {
 			paste_resume(&b, h, home_option, s);
 			paste_hint(failed ? "to go on" : "", buf_view(&b));

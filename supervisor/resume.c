@@ -372,8 +372,10 @@ resume_was_denied(const struct flow_op *op, const struct json *entry)
 bool
 resume_lacked_room(const struct resume_input *in, const struct flow_op *op, const struct json *entry)
 {
-	return in->lacks_room && op->how->foreach_pointer != NULL &&
-	    slice_is(json_text(json_get(json_get(entry, "error"), "class")), "limit");
+	struct slice class = json_text(json_get(json_get(entry, "error"), "class"));
+
+	return op->how->foreach_pointer != NULL && ((in->lacks_room && slice_is(class, "limit")) ||
+	    (in->lacks_list && (slice_is(class, "response") || slice_is(class, "limit"))));
 }
 
 /* What may be done about it. */

@@ -440,11 +440,20 @@ keeps_lack(const struct resuming *r)
 {
 	size_t i;
 
-	for (i = 0; r->input.lacks_room && i < r->plan.nrows; i++)
+	for (i = 0; (r->input.lacks_room || r->input.lacks_list) && i < r->plan.nrows; i++)
 		if (r->plan.rows[i].action == RESUME_KEEP_FAILED &&
 		    resume_lacked_room(&r->input, &r->flow->ops[i], r->plan.rows[i].entry))
 			return true;
 	return false;
+}
+
+/* Consumes metadata. */
+static struct json *
+carry(struct json *metadata, const struct resuming *r, const char *name)
+{
+	const struct json *v = json_get(r->t->session.metadata, name);
+
+	return v != NULL ? json_set(metadata, name, json_ref(v)) : metadata;
 }
 
 /* checkpoint_recovery is written anew should this run crash too; resumed_checkpoint stays. */
@@ -464,7 +473,7 @@ make_metadata(const struct resuming *r)
 	if (r->is_run && json_get(r->t->session.metadata, META_PLAN_CUT) != NULL)
 		metadata = json_set(metadata, META_PLAN_CUT, json_ref(json_get(r->t->session.metadata, META_PLAN_CUT)));
 	if (keeps_lack(r))
-		metadata = json_set(metadata, META_MAX_OPS, json_ref(json_get(r->t->session.metadata, META_MAX_OPS)));
+		metadata = carry(carry(metadata, r, META_MAX_OPS), r, META_FORK_FROM);
 	if (!r->is_run)
 		metadata = json_set(metadata, META_RESUMED_DIRECTORY,
 		    json_string_lossy(slice_of(r->run_path), NULL));

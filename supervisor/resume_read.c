@@ -484,6 +484,7 @@ examine_once(struct resuming *r, struct err *e)
 	    .no_attempts = !r->has_attempts,
 	    .lost_attempts = r->lost_attempts,
 	    .may_have_gone_on = r->may_have_gone_on,
+	    .lacks_list = r->is_run && json_get(r->t->session.metadata, META_FORK_FROM) != NULL,
 	    .lacks_room = r->is_run && json_get(r->t->session.metadata, META_MAX_OPS) != NULL,
 	    .facts = r->facts,
 	    .again = r->again,

@@ -588,6 +588,8 @@ worker_clear(struct worker *w)
 	telling_clear(w, &w->loses_told);
 	telling_clear(w, &w->growth.told);
 	telling_clear(w, &w->growth.room_told);
+	telling_clear(w, &w->growth.fork_told);
+	json_unref(w->growth.without_list);
 	for (i = 0; w->ops != NULL && i < w->flow->nops; i++)
 		json_unref(w->ops[i].response);
 	free(w->ops);

@@ -76,6 +76,20 @@ check_room(struct worker *w, uint32_t i, size_t n, struct err *e)
 	    "may be added still (max_ops)", n, reactive_left(w, true));
 }
 
+/* The response is recorded, so a resume finds the same: only a run in which it is made anew gets further. */
+static void
+note_no_list(struct worker *w, uint32_t i)
+{
+	const char *id = json_cstr_of(json_get(w->flow->ops[i].how->foreach_pointer, "op"));
+	struct growth *g = &w->growth;
+
+	if (id == NULL || json_find(g->without_list, NULL, id) != NULL)
+		return;
+	g->without_list = json_append(g->without_list != NULL ? g->without_list : json_array(), json_cstr(id));
+	if (g->without_list != NULL)
+		telling_set(w, &g->fork_told, json_ref(g->without_list));
+}
+
 /* A resume has the same list and the same bound: only a new run with another one gets further. */
 void
 reactive_tell_room(struct worker *w)
@@ -88,6 +102,7 @@ reactive_tell_room(struct worker *w)
 		telling_set(w, &w->growth.room_told, json_uint(wanted));
 	}
 	telling_go(w, &w->growth.room_told, META_MAX_OPS);
+	telling_go(w, &w->growth.fork_told, META_FORK_FROM);
 }
 
 /* ---- One item ---- */
@@ -156,9 +171,13 @@ expand_some(struct worker *w, uint32_t i)
 	const struct json *list = NULL;
 	struct err e = {0};
 
-	if (find_list(w, i, &list, &e) != 0 ||
-	    (at == 0 && check_room(w, i, json_length(list), &e) != 0)) {
+	if (find_list(w, i, &list, &e) != 0) {
+		note_no_list(w, i);
 		end_with(w, i, e.code == ERR_LIMIT ? CLASS_LIMIT : CLASS_RESPONSE, &e, 0);
+		return true;
+	}
+	if (at == 0 && check_room(w, i, json_length(list), &e) != 0) {
+		end_with(w, i, CLASS_LIMIT, &e, 0);
 		return true;
 	}
 	n = json_length(list);

@@ -28,6 +28,8 @@ struct growth {
 	/* expand.c: items of lists that there was no room for, and what was told of them */
 	uint64_t refused, wanted;
 	struct telling room_told;
+	struct json *without_list; /* expand.c: ids of operations in whose response there was no list */
+	struct telling fork_told;
 };
 
 #endif

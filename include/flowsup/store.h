@@ -134,6 +134,9 @@ int session_progress(struct store *s, const char *run_id, int64_t done, int64_t 
 /* How many operations a run would have to be allowed to hold the lists of all foreach that failed for want of room:
  * an integer. */
 #define META_MAX_OPS "max_ops_wanted"
+/* From where a run would have to be forked for lists of foreach that failed because there is none in the response
+ * that each is over: ids of these operations. */
+#define META_FORK_FROM "fork_from"
 /* Of a planner's answer that was cut: {"left_out": how many of its operations, "allowed": how many there may be}. */
 #define META_PLAN_CUT "plan_cut"
 /* Why a run that its policy should have resumed is not resumed by itself: text. */

@@ -114,6 +114,13 @@ plan:
   - {id: other, needs: [list], foreach: /b, run: 'echo "$1"'}
   - {id: after, needs: [{op: each, on: failure}], run: echo repaired}
 Y
+fork="flowsup fork $RUN --from list"
+for each in "json of $(run_fact "$RUN" resume_command)" "show of $("$FLOWSUP" show "$RUN" | sed -n 's/^next *//p')" \
+	"refusal of $("$FLOWSUP" resume "$RUN" 2>&1 | sed -n 's/^hint: //p')"; do
+	equal "no array: a resume would find the same, ${each%% of *}" "$fork" "${each#* of }"
+done
+# shellcheck disable=SC2086 # words are meant
+check "the command that is suggested begins" "$FLOWSUP" ${fork#flowsup }
 equal "no array: it fails" "response response repaired" "$(shown 'op["each"]["class"] + " " + op["other"]["class"]') $(output after)"
 
 # ---- check ----
