@@ -4,7 +4,8 @@
 
 #include "pattern.h"
 
-enum { NO_CHAR = UINT32_MAX, NO_UTF8 = 0x110000, PLACES_OF_STEP = 16, RANGES_OF_STEP = 8 };
+#define NO_CHAR UINT32_MAX
+enum { NO_UTF8 = 0x110000, PLACES_OF_STEP = 16, RANGES_OF_STEP = 8 };
 
 struct run {
 	const struct pattern *p;

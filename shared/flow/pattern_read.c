@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENDLESS = UINT_MAX, SHORTHAND = 0x40000000 };
+#define ENDLESS UINT_MAX
+enum { SHORTHAND = 0x40000000 };
 
 enum node_kind { NODE_NOTHING, NODE_PLACE, NODE_BOTH, NODE_EITHER, NODE_REPEAT };
 
