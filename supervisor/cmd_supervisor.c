@@ -7,6 +7,8 @@
 #include "client.h"
 #include "daemon.h"
 #include "flowsup/clock.h"
+#include "flowsup/fs.h"
+#include "flowsup/store.h"
 #include "output.h"
 #include "render.h"
 
@@ -238,6 +240,65 @@ say_what_is_waited_for(const struct json *status)
 	buf_clear(&names);
 }
 
+/* What goes on all the same: a live worker that a supervisor serves, or a job that will be resumed. */
+struct going_on {
+	const struct home *home;
+	char run[RUN_ID_TEXT];
+	size_t count;
+	bool restarting;
+};
+
+static bool
+has_worker(const struct home *h, const struct session *s)
+{
+	int fd = rundir_open(h, s->run_id, NULL);
+	bool held = false;
+
+	if (fd >= 0 && run_lock_held(fd, &held, NULL) != 0)
+		held = false;
+	fd_close(&fd);
+	return held && !json_is_true(json_get(s->policy, "foreground"));
+}
+
+static int
+see_going_on(void *arg, const struct session *s)
+{
+	struct going_on *g = arg;
+	bool restarting = session_is_restarting(s);
+
+	if (session_is_copy(s, g->home) || !(restarting || has_worker(g->home, s)))
+		return 0;
+	if (g->count++ == 0) {
+		memcpy(g->run, s->run_id, sizeof(g->run));
+		g->restarting = restarting;
+	}
+	return 0;
+}
+
+/* The supervisor that was to wait has left: by itself after the last end, or because somebody ended it. */
+static int
+check_all_ended(const struct home *h, struct err *e)
+{
+	static const struct session_filter live = {
+	    .nstatuses = 3, .statuses = {STATUS_STARTING, STATUS_RUNNING, STATUS_PAUSED}};
+	static const struct session_filter restarting = {.restarting = true};
+	struct going_on g = {.home = h};
+	struct store *s = NULL;
+	int rc = store_open(h, STORE_COMMAND, false, STORE_BUSY_MS, &s, e);
+
+	if (rc == 0)
+		rc = session_list(s, &live, see_going_on, &g, e);
+	if (rc == 0)
+		rc = session_list(s, &restarting, see_going_on, &g, e);
+	store_close(s);
+	if (rc != 0 || g.count == 0)
+		return rc;
+	err_set(e, ERR_RUNNING, "the supervisor has left, and %zu run%s not at %s end: run %s %s", g.count,
+	    g.count == 1 ? " is" : "s are", g.count == 1 ? "its" : "their", g.run,
+	    g.restarting ? "waits for its automatic resume" : "goes on");
+	return g.restarting ? err_hint(e, "flowsup stop %s", g.run) : err_hint(e, "flowsup supervisor stop --all");
+}
+
 static int
 run_stop(struct cli *c, struct err *e)
 {
@@ -262,7 +323,9 @@ run_stop(struct cli *c, struct err *e)
 	rc = how.all ? client_ensure(&h, CLIENT_IDLE_DEFAULT, NULL, e) : 0;
 	if (rc == 0)
 		rc = client_stop(&h, &how, &was_up, e);
-	if (rc != 0 && e->code == ERR_RUNNING && !how.now)
+	if (rc == 0 && how.all)
+		rc = check_all_ended(&h, e);
+	if (rc != 0 && e->code == ERR_RUNNING && !how.now && e->hint[0] == '\0')
 		err_hint(e, "flowsup supervisor stop --all --now");
 	if (rc == 0 && !was_up)
 		cli_note("no supervisor runs for '%s'", h.path);

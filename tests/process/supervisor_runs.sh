@@ -221,6 +221,27 @@ wait "$stopper"
 equal "it returns when the last has ended" 0 $?
 equal "no supervisor is left" 0 "$(supervisors | count)"
 check "the run has ended" eval '[[ $(run_status "$one") =~ ^(cancelled|completed)$ ]]'
+# ---- Whoever was to wait is ended ----
+lost=$("$FLOWSUP" start -- sh -c "touch '$T/lost'; until [ -e '$T/go-lost' ]; do sleep 0.02; done")
+wait_until [ -e "$T/lost" ]
+timeout "$LIMIT" "$FLOWSUP" supervisor stop --all 2>"$T/said" &
+stopper=$!
+wait_until eval '"$FLOWSUP" show --json "$lost" | grep -q "\"verb\":\"stop\""'
+kill -KILL "$("$FLOWSUP" supervisor status --json | grep -o "\"pid\":[0-9]*" | head -n 1 | cut -d: -f2)"
+wait "$stopper"
+equal "what it was to wait for still runs: no success" 3 $?
+matches "and it is said" "1 run is not at its end: run $lost goes on" "$(cat "$T/said")"
+go lost
+check "the next supervisor sees to its end" wait_until eval '[[ $(run_status "$lost") =~ ^(cancelled|completed)$ ]]'
+later=$("$FLOWSUP" start --restart 3 -- sh -c "echo >>'$T/later'; exec sleep 1000")
+wait_until [ -e "$T/later" ]
+kill -KILL "$(run_fact "$later" worker_pid)"
+wait_until eval '"$FLOWSUP" show --json "$later" | grep -q "\"restarting\":true"'
+timeout "$LIMIT" "$FLOWSUP" supervisor stop --all --now 2>"$T/said"
+rc=$?
+job_goes_on() { [[ $rc == 3 && $(cat "$T/said") == *"automatic resume"* ]] || [[ $rc == 0 && $(run_status @last) == cancelled ]]; }
+check "a job that will be resumed is no success either" job_goes_on
+"$FLOWSUP" kill @last 2>/dev/null
 two=$("$FLOWSUP" start -- sh -c "touch '$T/two'; exec sleep 1000")
 wait_until [ -e "$T/two" ]
 check "stop --all --now does not wait for operations" timeout "$LIMIT" "$FLOWSUP" supervisor stop --all --now
