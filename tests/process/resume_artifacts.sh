@@ -147,15 +147,15 @@ mkdir -p "$long"
 cp -a "$dir" "$long/copy"
 rm -r "$long/copy/artifacts/one/d"
 for json in "" --json; do
-	out=$("$FLOWSUP" resume --home "$T/home2" "$long/copy" --retry-failed --dry-run $json 2>&1)
+	out=$("$FLOWSUP" resume --home "$T/home3" "$long/copy" --retry-failed --dry-run $json 2>&1)
 	equal "a command longer than any message: refused ${json:-without it}" 4 $?
 	matches "is whole in the hint ${json:-without it}" \
-		"hint(: |\":\")flowsup resume $long/copy --home $T/home2 --retry-failed --accept-missing-artifacts(\"|$)" "$out"
+		"hint(: |\":\")flowsup resume $long/copy --home $T/home3 --retry-failed --accept-missing-artifacts(\"|$)" "$out"
 done
-matches "and in JSON: of all" "\"command\":\"flowsup resume $long/copy --home $T/home2 --retry-failed --accept-missing-artifacts\",\"operations\"" "$out"
-matches "and of each row" "\"lifted_by\":\"accept-missing-artifacts\",\"command\":\"flowsup resume $long/copy --home $T/home2 --retry-failed --accept-missing-artifacts\"}" "$out"
+matches "and in JSON: of all" "\"command\":\"flowsup resume $long/copy --home $T/home3 --retry-failed --accept-missing-artifacts\",\"operations\"" "$out"
+matches "and of each row" "\"lifted_by\":\"accept-missing-artifacts\",\"command\":\"flowsup resume $long/copy --home $T/home3 --retry-failed --accept-missing-artifacts\"}" "$out"
 matches "but not of what is not refused" '"id":"side"[^}]*"command":null' "$out"
-"$FLOWSUP" supervisor stop --home "$T/home2" >/dev/null 2>&1
+"$FLOWSUP" supervisor stop --home "$T/home3" >/dev/null 2>&1
 mv "$dir" "$T/moved"
 out=$("$FLOWSUP" resume "$run" --retry-failed 2>&1)
 equal "a directory that was moved away is missed" 74 $?
