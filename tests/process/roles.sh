@@ -46,6 +46,7 @@ echo '{"version": 2, "session_id": "1bad1bad1bad1bad1bad1bad1bad1bad", "prompt":
  "flow_context": {}, "ops": {}, "spawned": []}' >"$T/old/checkpoint.json"
 chmod 700 "$T/old"; chmod 600 "$T/old/checkpoint.json"
 cp -r "$T/old" "$T/older"
+as_of_elsewhere "$T/older"
 RUN=$("$FLOWSUP" resume "$T/old" 2>"$T/err") || note "$(cat "$T/err")"
 wait_until ended
 equal "its task runs as the role" completed "$(run_status "$RUN")"
