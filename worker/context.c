@@ -81,7 +81,7 @@ add_marks(struct building *b, struct err *e)
 	size_t from;
 	char number[DECIMAL_TEXT];
 
-	decimal_put(number, w->ops[b->op].attempts);
+	put_number(number, w->ops[b->op].attempts, 1);
 	if (given_variable(b, "FLOWSUP_OP_ID", id, e) != 0 ||
 	    given_variable(b, "FLOWSUP_ATTEMPT", number, e) != 0)
 		return -1;

@@ -71,7 +71,7 @@ op_file_name(const struct worker *w, uint32_t i, unsigned attempt, const char *s
 	assert(strlen(id) <= FLOW_MAX_ID && strlen(suffix) < OP_FILE_TEXT - FLOW_MAX_ID - DECIMAL_TEXT);
 	at = stpcpy(at, id);
 	*at++ = '.';
-	at = decimal_put(at, attempt);
+	at = put_number(at, attempt, 1);
 	stpcpy(at, suffix);
 	return to;
 }

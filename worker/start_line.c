@@ -103,7 +103,7 @@ make_before(const struct attempt_run *a, struct start_line *to)
 	at = stpcpy(at, "{\"kind\":\"start\",\"op\":\"");
 	at = stpcpy(at, id);
 	at = stpcpy(at, "\",\"attempt\":");
-	at = decimal_put(at, a->number);
+	at = put_number(at, a->number, 1);
 	stpcpy(at, ",\"pid\":");
 }
 

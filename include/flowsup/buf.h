@@ -53,8 +53,6 @@ void buf_slice(struct buf *b, struct slice s);
 void buf_int(struct buf *b, int64_t value);
 void buf_uint(struct buf *b, uint64_t value);
 enum { DECIMAL_TEXT = 21 }; /* 2^64 - 1 and a NUL */
-/* The digits at `to`, and a NUL; returns where that stands. */
-char *decimal_put(char *to, uint64_t value);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 /* Makes room for `more` bytes behind len and returns where they go, or NULL. */

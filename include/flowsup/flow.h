@@ -439,7 +439,8 @@ struct provider_search;
 /*
  * Whether a planner's answer (a list of operations, or {"plan": list}) is a plan of f, which is
  * unplanned: *plan is that list, cut to max_ops or FLOW_MAX_PLAN operations, the items of a list
- * that is written in it each being one, with *left_out of them gone. -1 with ERR_DOCUMENT: e->msg says all that is wrong, for who has to answer again. What a model
+ * that is written in it each being one, with *left_out of them gone. -1 with ERR_DOCUMENT: e->msg
+ * says all that is wrong, for who has to answer again. What a model
  * may not ask for (executed text, a directory, variables) is wrong too unless model_commands says
  * otherwise. Borrows f, which must have its document; search as for flow_check_providers.
  */

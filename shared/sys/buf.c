@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "flowsup/buf.h"
+#include "flowsup/clock.h"
 
 enum {
 	BUF_FIRST = 64,
@@ -89,26 +90,12 @@ buf_slice(struct buf *b, struct slice s)
 	buf_add(b, s.data, s.len);
 }
 
-char *
-decimal_put(char *to, uint64_t value)
-{
-	char digits[DECIMAL_TEXT];
-	size_t at = sizeof(digits);
-
-	digits[--at] = '\0';
-	do
-		digits[--at] = (char)('0' + value % 10);
-	while ((value /= 10) > 0);
-	memcpy(to, digits + at, sizeof(digits) - at);
-	return to + sizeof(digits) - at - 1;
-}
-
 void
 buf_uint(struct buf *b, uint64_t value)
 {
 	char digits[DECIMAL_TEXT];
 
-	buf_add(b, digits, (size_t)(decimal_put(digits, value) - digits));
+	buf_add(b, digits, (size_t)(put_number(digits, value, 1) - digits));
 }
 
 void

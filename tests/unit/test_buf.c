@@ -1,3 +1,4 @@
+#include "flowsup/clock.h"
 #include "test.h"
 
 #include "fault_alloc.h"
@@ -63,7 +64,7 @@ test_buf__decimals_are_those_of_printf(void **state)
 		buf_printf(&wanted, "%lld %llu ", (long long)values[i], (unsigned long long)values[i]);
 	}
 	assert_string_equal(buf_text(&b), buf_text(&wanted));
-	assert_ptr_equal(decimal_put(text, UINT64_MAX), text + DECIMAL_TEXT - 1);
+	assert_ptr_equal(put_number(text, UINT64_MAX, 1), text + DECIMAL_TEXT - 1);
 	assert_string_equal(text, "18446744073709551615");
 	buf_clear(&b);
 	buf_clear(&wanted);
