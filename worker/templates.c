@@ -128,8 +128,12 @@ context_instruction(struct worker *w, uint32_t i, struct buf *to, struct err *e)
 	messages_before_instruction(w, i, to);
 	if (!agents_provider(w, i)->shell)
 		add_given_context(w, i, to);
-	if (agents_provider(w, i)->shell || given_is_literal(w, i)) {
+	if (given_is_literal(w, i)) {
 		buf_puts(to, text);
+		return buf_ok(to, e);
+	}
+	if (agents_provider(w, i)->shell) {
+		flow_unescape(text, to);
 		return buf_ok(to, e);
 	}
 	if (flow_render(text, resolve, &b, to, e) != 0)

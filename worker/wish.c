@@ -369,7 +369,7 @@ check_retry(const struct worker *w, uint32_t emitter, const struct wish *wish, s
 	const struct flow_op *op = op_of(w, emitter);
 	const struct provider *p = agents_role_provider(w, wish->role);
 
-	if (op->kind == FLOW_INSTRUCTION && p != NULL && p->shell && flow_has_template(op->text))
+	if (op->kind == FLOW_INSTRUCTION && p != NULL && p->shell && flow_has_reference(op->text))
 		return err_set(e, ERR_REFUSED, "role %s takes shell text, and %s has templates",
 		    wish->role->name, op->id);
 	return check_settings(w, emitter, wish, e);

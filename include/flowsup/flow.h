@@ -288,6 +288,10 @@ enum flow_reference {
 };
 /* Whether text must be rendered: it has a reference or an escaped one. */
 bool flow_has_template(const char *text);
+/* Whether it has one that a value would be put in the place of. */
+bool flow_has_reference(const char *text);
+/* Appends a text without references, where "\\{{" stands for "{{". */
+void flow_unescape(const char *text, struct buf *to);
 /* Appends what a reference stands for; name is ID, NAME or empty. 0 or -1. */
 typedef int flow_resolve(void *arg, enum flow_reference ref, struct slice name, struct buf *to,
     struct err *e);

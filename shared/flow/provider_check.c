@@ -92,7 +92,7 @@ check_operation(struct checker *c, const struct flow_op *op)
 	p = provider_of(c, op);
 	if (p == NULL)
 		return;
-	if (p->shell && flow_has_template(op->text))
+	if (p->shell && flow_has_reference(op->text))
 		hint(problem_at(&c->r, op->where,
 			 "templates are never put into shell text, which provider %s runs", p->name),
 		    "use the environment: \"$FLOWSUP_DEP_ID\"");

@@ -142,7 +142,7 @@ refuse_text(struct checker *c, const struct json *v, const char *what)
 {
 	const char *text = json_cstr_of(v);
 
-	if (text != NULL && template_has_reference(text))
+	if (text != NULL && flow_has_reference(text))
 		hint(problem(c->r, v, "templates do not work in %s", what),
 		    "give it a name under env, such as env: {VALUE: \"{{...}}\"}, and use \"$VALUE\"");
 }
@@ -152,7 +152,7 @@ refuse_directory(struct checker *c, const struct json *v)
 {
 	const char *text = v != NULL ? json_cstr_of(v) : NULL;
 
-	if (text != NULL && template_has_reference(text))
+	if (text != NULL && flow_has_reference(text))
 		hint(problem(c->r, v, "templates do not work in \"cwd\""),
 		    "give it a name under env, such as env: {DIR: \"{{...}}\"}, and run: cd \"$DIR\"");
 }

@@ -104,7 +104,7 @@ template_next(const char **at, struct template_reference *out, struct err *e)
 }
 
 bool
-template_has_reference(const char *text)
+flow_has_reference(const char *text)
 {
 	struct template_reference ref;
 	const char *p;
@@ -118,7 +118,7 @@ template_has_reference(const char *text)
 bool
 flow_has_template(const char *text)
 {
-	return strstr(text, "\\{{") != NULL || template_has_reference(text);
+	return strstr(text, "\\{{") != NULL || flow_has_reference(text);
 }
 
 /* Literal text: "\{{" loses its backslash. */
@@ -130,6 +130,12 @@ add_literal(struct buf *to, struct slice text)
 	for (i = 0; i < text.len; i++)
 		if (text.len - i < 3 || memcmp(text.data + i, "\\{{", 3) != 0)
 			buf_putc(to, text.data[i]);
+}
+
+void
+flow_unescape(const char *text, struct buf *to)
+{
+	add_literal(to, slice_of(text));
 }
 
 int

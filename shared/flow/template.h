@@ -18,7 +18,4 @@ int template_at(const char *text, struct template_reference *out, struct err *e)
  * 1, 0 at the end of the text, or -1. */
 int template_next(const char **at, struct template_reference *out, struct err *e);
 
-/* Whether any reference stands in text. */
-bool template_has_reference(const char *text);
-
 #endif

@@ -25,6 +25,10 @@ printf '%s\n' 'roles: {r: {provider: sh}}' 'plan:' \
 	'  - {id: a, assignee: r, instruction: "printf \"%s\\n\" \"$0\"; readlink /proc/self/fd/0"}' >"$T/flow.yaml"
 check "the shell as a provider" run_flow
 matches "gets the text, and nothing to read" '"response":"/bin/sh\\n/dev/null\\n"' "$(entry a)"
+printf '%s\n' 'roles: {r: {provider: sh}}' 'prompt: x' 'plan:' \
+	'  - {id: a, assignee: r, instruction: "printf %s '"'"'\\{{prompt}} {{.Names}} \\n'"'"'"}' >"$T/flow.yaml"
+check "those that stand for themselves there are none" run_flow
+matches "and lose their backslash alone" '"response":"\{\{prompt\}\} \{\{.Names\}\} \\\\n"' "$(entry a)"
 
 flow '  - {id: a, assignee: agent, instruction: env}'
 own_provider -e 's/"CI": "1"/"CI": "mine"/'
