@@ -148,6 +148,18 @@ op_release(struct op *ops, const struct flow *f, uint32_t i, op_met *met, void *
 	}
 }
 
+bool
+op_may_release(const struct op *ops, const struct flow *f, uint32_t i, size_t settled)
+{
+	const struct flow_op *def = &f->ops[i];
+	uint32_t s;
+
+	for (s = 0; s < def->nsuccessors; s++)
+		if (ops[def->successors[s]].unmet <= settled)
+			return true;
+	return false;
+}
+
 enum flow_outcome
 op_outcome(const struct op *op)
 {

@@ -126,6 +126,11 @@ void op_list_prepend(struct op_list *l, struct op_list *head, struct op *ops);
 void op_count_predecessors(struct op *ops, const struct flow *f);
 typedef void op_met(void *arg, uint32_t successor);
 void op_release(struct op *ops, const struct flow *f, uint32_t i, op_met *met, void *arg);
+/*
+ * Whether a successor of `i` may have no unmet predecessor left when `i` and all that has settled besides
+ * counts, `settled` outcomes together. One that lacks more than these has a predecessor that has not ended.
+ */
+bool op_may_release(const struct op *ops, const struct flow *f, uint32_t i, size_t settled);
 
 /* Of one that is settled. */
 enum flow_outcome op_outcome(const struct op *op);

@@ -156,7 +156,8 @@ is_waited_for(const struct worker *w, uint32_t i)
 	if (!op_is_settled(&w->ops[i]) || plan_is_awaited(w, i))
 		return true;
 	return !w->relaxed &&
-	    (def->nsuccessors > 0 || def->kind == FLOW_INSTRUCTION || !def->how->idempotent);
+	    (def->kind == FLOW_INSTRUCTION || !def->how->idempotent ||
+	     op_may_release(w->ops, w->flow, i, w->unsaved_count));
 }
 
 static int

@@ -145,6 +145,31 @@ test_op_release__counts_down(void **state)
 	flow_free(f);
 }
 
+static void
+test_op_may_release__asks_what_has_not_ended(void **state)
+{
+	struct flow *f = read_flow("plan:\n"
+				   "  - {id: a, run: 'true'}\n"
+				   "  - {id: b, run: 'true'}\n"
+				   "  - {id: c, run: 'true'}\n"
+				   "  - {id: d, needs: [a, b, c], run: 'true'}\n"
+				   "  - {id: e, needs: [b], run: 'true'}\n");
+	struct op ops[5] = {0};
+	struct met m = {0};
+
+	(void)state;
+	op_count_predecessors(ops, f);
+	assert_false(op_may_release(ops, f, 0, 1)); /* d: two others have not ended */
+	assert_false(op_may_release(ops, f, 0, 2));
+	assert_true(op_may_release(ops, f, 0, 3));
+	assert_true(op_may_release(ops, f, 1, 1)); /* e needs it alone */
+	assert_false(op_may_release(ops, f, 3, 9));
+	settle(ops, f, "b", OP_COMPLETED, &m);
+	assert_false(op_may_release(ops, f, 0, 1));
+	assert_true(op_may_release(ops, f, 0, 2));
+	flow_free(f);
+}
+
 struct edge_case {
 	enum op_state from;
 	const char *on;
@@ -500,6 +525,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_op__nothing_started_is_skipped),
     cmocka_unit_test(test_op_list__keeps_order),
     cmocka_unit_test(test_op_release__counts_down),
+    cmocka_unit_test(test_op_may_release__asks_what_has_not_ended),
     cmocka_unit_test(test_op_judge_edges__on),
     cmocka_unit_test(test_op_judge_edges__refuses_to_look_into_a_reference),
     cmocka_unit_test(test_timers__fire_in_order),
