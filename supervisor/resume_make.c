@@ -228,6 +228,24 @@ carry_sessions(const struct resuming *r, struct json **carry, struct err *e)
 	return *carry != NULL ? 0 : err_nomem(e);
 }
 
+/* What it has in a directory whose name is not its run's is looked for in that run's own one, once it is back there. */
+static int
+carry_directory(const struct resuming *r, struct json **carry, struct err *e)
+{
+	const char *slash = strrchr(r->run_path, '/'), *id;
+	struct json *config, *directories;
+
+	id = r->has_launch ? json_cstr_of(json_get(r->launch.object, "run_id")) : r->original;
+	if (r->is_run || id == NULL || !run_id_is_valid(id) || (slash != NULL && strcmp(slash + 1, id) == 0))
+		return 0;
+	config = json_ref(json_get(*carry, "config"));
+	directories = json_get(config, CONFIG_RUN_DIRECTORIES) != NULL
+	    ? json_ref(json_get(config, CONFIG_RUN_DIRECTORIES)) : json_object();
+	config = json_set(config, CONFIG_RUN_DIRECTORIES, json_set(directories, r->run_path, json_cstr(id)));
+	*carry = json_set(*carry, "config", config);
+	return *carry != NULL ? 0 : err_nomem(e);
+}
+
 /* How many requests were rejected stands in the row alone; which operations had made them, in the events. */
 static int
 carry_rejected(const struct resuming *r, struct json **carry, struct err *e)
@@ -264,7 +282,7 @@ make_carry(const struct resuming *r, struct json **out, struct err *e)
 		return -1;
 	if (r->fork)
 		return say_forked(r, out, e);
-	return carry_sessions(r, out, e) == 0 ? carry_rejected(r, out, e) : -1;
+	return carry_sessions(r, out, e) == 0 && carry_directory(r, out, e) == 0 ? carry_rejected(r, out, e) : -1;
 }
 
 /* An older form was a choice for the run that is over: what goes on is of the newest. */

@@ -112,6 +112,9 @@ enum rundir_stage rundir_stage(const struct home *h, const char *name);
 /* Opens runs/<id> pinned: O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC, owner and mode checked. */
 int rundir_open(const struct home *h, const char *run_id, struct err *e);
 int rundir_remove(const struct home *h, const char *run_id, struct err *e);
+/* In a state's config: runs (their ids by absolute path, an object) that it goes on from and that were resumed from
+ * a directory of another name. */
+#define CONFIG_RUN_DIRECTORIES "run_directories"
 /*
  * A state that was recorded in the run directory run_path (absolute; of run_id, or NULL), or was carried to it:
  * artifact root, responses, outputs and conversations that it names below the directory of this or of an

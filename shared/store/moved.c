@@ -14,6 +14,7 @@ struct moving {
 	const char *run_path; /* of the run whose state it is */
 	const char *run_id;   /* or NULL */
 	const struct home *home; /* or NULL */
+	const struct json *left; /* of config.run_directories: which the run has left */
 	bool failed;	      /* memory ran out */
 };
 
@@ -54,6 +55,72 @@ place_of(const struct moving *m, int place, const char *name, struct buf *to)
 	else if (place == PLACE_HOME && m->home != NULL)
 		buf_printf(to, "%s/" HOME_RUNS "/%.*s", m->home->path, len, name);
 	return to->len > 0;
+}
+
+/* ---- Runs that were resumed from a directory that was not in its place ---- */
+
+static bool
+is_of_run(const char *directory, const char *run_id)
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct launch_read l;
+	bool is = false;
+
+	if (fd < 0)
+		return false;
+	/* An export has no record. */
+	if (launch_read(fd, &l, NULL) == 0) {
+		is = slice_is(json_text(json_get(l.object, "run_id")), run_id);
+		launch_read_clear(&l);
+	} else {
+		is = faccessat(fd, RUN_LAUNCH, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+	}
+	fd_close(&fd);
+	return is;
+}
+
+/* Those of them that are not of their run any more. NULL: memory ran out. */
+static struct json *
+places_left(const struct json *directories)
+{
+	struct json_iter it = json_iterate(directories);
+	const struct json *run_id;
+	struct json *left = json_object();
+	struct slice place;
+	const char *id;
+
+	while (json_next(&it, &place, &run_id)) {
+		id = json_cstr_of(run_id);
+		if (id != NULL && run_id_is_valid(id) && !is_of_run(place.data, id))
+			left = json_setn(left, place, json_ref(run_id));
+	}
+	return left;
+}
+
+/* A path below one of them as if it led through the run's own directory; false: it is below none. */
+static bool
+in_own_run(struct moving *m, const char *path, struct buf *to)
+{
+	struct json_iter it = json_iterate(m->left);
+	const struct json *run_id;
+	struct slice place;
+
+	while (json_next(&it, &place, &run_id)) {
+		if (strncmp(path, place.data, place.len) == 0 && (path[place.len] == '/' || path[place.len] == '\0')) {
+			buf_printf(to, "/%s%s", json_cstr_of(run_id), path + place.len);
+			m->failed = m->failed || to->failed;
+			return !to->failed;
+		}
+	}
+	return false;
+}
+
+/* Whatever is in its old place now is not its: it is missed where it would be. */
+static void
+where_it_would_be(struct moving *m, const char *name, struct buf *to)
+{
+	if (place_of(m, PLACE_HOME, name, to) || place_of(m, PLACE_BESIDE, name, to))
+		buf_puts(to, name + RUN_ID_TEXT - 1);
 }
 
 static bool
@@ -113,22 +180,26 @@ followed_relative(struct moving *m, const char *path, const char *ending)
 static struct json *
 moved_path(struct moving *m, const struct json *recorded, const char *ending)
 {
-	const char *path = json_cstr_of(recorded), *name = path != NULL && path[0] == '/' ? run_in(path) : NULL;
-	struct buf here = {0};
+	const char *path = json_cstr_of(recorded), *name;
+	struct buf own = {0}, here = {0};
 	struct json *now = NULL;
+	bool left;
 
 	if (path != NULL && path[0] != '/')
 		return followed_relative(m, path, ending);
-	if (name == NULL)
-		return NULL;
-	if (find_run(m, name, ending, false, &here) ||
-	    (!is_there(m, path, "", ending) && find_run(m, name, ending, true, &here)))
+	left = path != NULL && in_own_run(m, path, &own);
+	name = path != NULL ? run_in(left ? buf_text(&own) : path) : NULL;
+	if (name != NULL && (find_run(m, name, ending, false, &here) ||
+		((left || !is_there(m, path, "", ending)) && find_run(m, name, ending, true, &here))))
 		buf_puts(&here, name + RUN_ID_TEXT - 1);
+	else if (left && is_there(m, path, "", ending))
+		where_it_would_be(m, name, &here);
 	m->failed = m->failed || here.failed;
 	if (here.len > 0 && !here.failed && strcmp(buf_text(&here), path) != 0) {
 		now = json_cstr(buf_text(&here));
 		m->failed = m->failed || now == NULL;
 	}
+	buf_clear(&own);
 	buf_clear(&here);
 	return now;
 }
@@ -222,10 +293,14 @@ rundir_follow_move(struct json *state, const char *run_path, const char *run_id,
     struct err *e)
 {
 	struct moving m = {.run_path = run_path, .run_id = run_id, .home = h};
+	struct json *left = places_left(json_get(json_get(state, "config"), CONFIG_RUN_DIRECTORIES));
 
+	m.left = left;
+	m.failed = left == NULL;
 	state = with_moved(&m, state, "config", "artifact_root");
 	state = with_moved_ops(&m, state);
 	state = with_moved_spawned(&m, state);
+	json_unref(left);
 	if (state != NULL && !m.failed)
 		return state;
 	json_unref(state);

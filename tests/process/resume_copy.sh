@@ -175,4 +175,50 @@ mv spot.1 elsewhere
 mv spot.2 spot.1
 refused "none twice" "already resumed" in_other resume ./spot.1 --retry-failed
 FLOWSUP_HOME=$T/other "$FLOWSUP" supervisor stop >/dev/null 2>&1
+
+# ---- One that was resumed elsewhere and is back ----
+cat >further.yaml <<'END'
+plan:
+  - {id: made, artifacts: [o], run: 'echo "made $$" >>"$T/log"; echo o >"$FLOWSUP_ARTIFACTS/o"; head -c 1200000 /dev/zero | tr "\0" k'}
+  - {id: also, needs: [made], artifacts: [p], run: '[ -e "$T/go" ] && echo "also $$" >>"$T/log" && echo p >"$FLOWSUP_ARTIFACTS/p"'}
+  - {id: last, needs: [made, also], run: '[ -e "$T/go.2" ] && wc -c <"$FLOWSUP_DEP_made"'}
+END
+went_away() { # run and its successor $new, which has failed, too; the directory of run is ./away
+	rm -rf log go go.2 away
+	run=$("$FLOWSUP" start further.yaml)
+	wait_until status_is "$run" failed
+	touch go
+	mv "$(dir_of "$run")" away
+	new=$(resume ./away --retry-failed 2>err)
+	wait_until status_is "$new" failed
+	touch go.2
+}
+verified() { tr -s ' \n' ' ' <<<"$("$FLOWSUP" checkpoint verify "$1" 2>&1)"; }
+finds() { # WHAT RUN: of a run that goes on
+	"$FLOWSUP" resume "$2" --retry-failed -n >out 2>&1
+	equal "$1: a dry run finds what was made" 0 $?
+	last=$(resume "$2" --retry-failed --wait 2>err)
+	equal "$1: so does the resume" "0 1 1 1200000" "$? $(times made) $(times also) $("$FLOWSUP" logs "$last" last 2>/dev/null | tail -1)"
+}
+went_away
+mv away "$(dir_of "$run")"
+matches "its artifacts are found where it is now" "files 1 right.*artifacts 2 right" "$(verified "$new")"
+finds "moved back" "$new"
+check "new artifacts lie beside the old ones" test -e "$(dir_of "$run")/artifacts/also/p"
+went_away
+finds "still away" "$new"
+mv away "$(dir_of "$run")"
+matches "what went on twice finds it, too" "files 1 right.*artifacts 2 right" "$(verified "$last")"
+went_away
+mv away "$(dir_of "$run")"
+first=$run
+run=$("$FLOWSUP" start -- true)
+wait_until status_is "$run" completed
+mv "$(dir_of "$run")" away
+matches "another in its old place is not it" "files 1 right.*artifacts 2 right" "$(verified "$new")"
+mv "$(dir_of "$first")" gone
+refused "nor where it is nowhere" "the artifact root '[^']*$first/artifacts' cannot be opened.*its artifact \"o\" is not there" \
+	resume "$new" --retry-failed
+mv gone "$(dir_of "$first")"
+finds "with a stranger in its old place" "$new"
 plan
