@@ -17,6 +17,7 @@
 #include "seek.h"
 #include "target.h"
 #include "view.h"
+#include "waits.h"
 
 enum {
 	INTERRUPTED = 130,
@@ -223,7 +224,7 @@ go_on_with_successor(struct logs *l, struct err *e)
 	if (pump_all(l, e) != 0)
 		return -1;
 	leave_run(l);
-	l->restarting = false;
+	l->restarting = l->waits_told = false;
 	if (target_find(l->t, next, e) != 0)
 		return -1;
 	cli_note("run %s was resumed by its restart policy, as run %s", before, next);
@@ -246,6 +247,23 @@ goes_on(struct logs *l)
 		    s->reason != NULL ? s->reason : "no reason is recorded");
 	l->restarting = true;
 	return true;
+}
+
+/* A run in the queue writes nothing: who waits for its output is told once why. */
+static void
+tell_waits(struct logs *l)
+{
+	struct waits *waits;
+	struct buf why = {0};
+
+	if (l->waits_told || !waits_are_known(&l->t->session))
+		return;
+	l->waits_told = true;
+	waits = waits_new(&l->t->home, l->t->store);
+	waits_reason(waits, &l->t->session, &why);
+	waits_free(waits);
+	cli_note("run %s is queued: %s", l->t->session.run_id, buf_text(&why));
+	buf_clear(&why);
 }
 
 /* With what was asked for. */
@@ -273,6 +291,7 @@ follow(struct logs *l, struct err *e)
 	for (looks = 0; out_open(l->c->out); looks++) {
 		if (looks % ROW_LOOKS == 0 && target_reload(l->t, e) != 0)
 			return -1;
+		tell_waits(l);
 		if (status_is_terminal(l->t->session.status) && !goes_on(l))
 			return finish(l, e) == 0 && logs_unread(l, e) == 0 ? tell_end(l) : -1;
 		if (status_is_terminal(l->t->session.status) &&

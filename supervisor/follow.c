@@ -20,6 +20,7 @@
 #include "seek.h"
 #include "target.h"
 #include "view.h"
+#include "waits.h"
 
 enum { STILL_RUNNING = 3, INTERRUPTED = 130, FRAMES_MS = 200, LINES_MS = 250, QUIET_MS = 1000,
 	SETTLE_STEP_MS = 10 };
@@ -46,6 +47,8 @@ struct follower {
 	struct session session;
 	bool has_session, changed, interrupted;
 	enum run_status told; /* status that was printed last */
+	struct buf waits;     /* of a run in the queue: for what, by the row that was read last */
+	bool waits_told;
 	struct json *asked; /* what waits for a person and was printed, by operation; or NULL */
 	int64_t done;	      /* most that anybody said; the row lags behind */
 	int64_t deadline_ns;  /* 0: none */
@@ -181,6 +184,19 @@ pump_events(struct follower *w, struct err *e)
 
 /* ---- The row ---- */
 
+static void
+note_waits(struct follower *w)
+{
+	struct waits *waits;
+
+	buf_reset(&w->waits);
+	if (w->session.status != STATUS_QUEUED)
+		return;
+	waits = waits_new(w->f->home, w->f->store);
+	waits_reason(waits, &w->session, &w->waits);
+	waits_free(waits);
+}
+
 static int
 read_row(struct follower *w, struct err *e)
 {
@@ -194,6 +210,7 @@ read_row(struct follower *w, struct err *e)
 	w->has_session = true;
 	w->changed = false;
 	w->row_at_ns = clock_monotonic_ns();
+	note_waits(w);
 	return 0;
 }
 
@@ -343,13 +360,18 @@ say_status(struct follower *w)
 	char progress[PROGRESS_TEXT];
 	struct buf b = {0};
 
-	if (s->status == w->told || w->f->show != FOLLOW_LINES)
+	bool waits = waits_are_known(s) && !w->waits_told;
+
+	if ((s->status == w->told && !waits) || w->f->show != FOLLOW_LINES)
 		return;
 	w->told = s->status;
 	if (status_is_terminal(s->status))
 		return;
 	buf_printf(&b, "run %s is %s%s", w->run_id, status_word(s->status),
 	    render_done(s->done, s->total, progress));
+	if (waits)
+		buf_printf(&b, "; %s", buf_text(&w->waits));
+	w->waits_told = waits;
 	if (s->status == STATUS_PAUSED) {
 		buf_puts(&b, "; to go on: ");
 		paste_command(&b, "ctl resume", w->f->home_option, w->run_id, NULL);
@@ -680,7 +702,7 @@ turn(struct follower *w, int *status, struct err *e)
 	    (w->deadline_ns != 0 && clock_monotonic_ns() >= w->deadline_ns))
 		return true;
 	if (w->f->show == FOLLOW_LIVE)
-		live_draw(&w->live, &w->session, &w->tally);
+		live_draw(&w->live, &w->session, buf_text(&w->waits), &w->tally);
 	*status = -1;
 	return wait_for_something(w, e) != 0;
 }
@@ -769,6 +791,7 @@ follower_close(struct follower *w)
 	fd_close(&w->run_fd);
 	if (w->has_session)
 		session_clear(&w->session);
+	buf_clear(&w->waits);
 	sigprocmask(SIG_SETMASK, &w->old_mask, NULL);
 }
 
@@ -793,6 +816,7 @@ follow_one(const struct follow *f, const char *run_id, int64_t deadline_ns, char
 		fd_close(&w.run_fd);
 		if (w.has_session)
 			session_clear(&w.session);
+		buf_clear(&w.waits);
 		return -1;
 	}
 	w.live = (struct live){.out = f->out, .run_fd = w.run_fd, .home_option = f->home_option};

@@ -256,22 +256,24 @@ draw_command(struct live *l, const struct session *s, const char *verb, const ch
 	buf_clear(&b);
 }
 
-/* Why nothing goes on, where the row knows it. */
+/* Why nothing goes on, where that is known. */
 static void
-draw_reason(struct live *l, const struct session *s)
+draw_reason(struct live *l, const struct session *s, const char *waits)
 {
-	struct buf b = {0};
+	struct output wrapped = {.fd = -1, .width = l->out->width - 1};
 	bool held = s->status == STATUS_QUEUED || s->status == STATUS_PAUSED ||
 	    (s->reason_code != NULL && strcmp(s->reason_code, "run.running.storage") == 0);
+	const char *why = waits[0] != '\0' || s->reason == NULL ? waits : s->reason;
 
-	if (!held || s->reason == NULL || s->reason[0] == '\0')
+	if (!held || why[0] == '\0')
 		return;
-	buf_puts(&b, "  ");
-	text_neutralise(&b, slice_of(s->reason), false);
-	put_line(l, buf_view(&b), OUT_WARN);
+	buf_printf(&wrapped.pending, "%*s", INDENT, "");
+	text_neutralise(&wrapped.pending, slice_of(why), false);
+	out_wrap_prose(&wrapped, 0, INDENT);
+	put_lines(l, buf_view(&wrapped.pending), OUT_WARN);
 	if (s->status == STATUS_PAUSED)
 		draw_command(l, s, "ctl resume", NULL);
-	buf_clear(&b);
+	buf_clear(&wrapped.pending);
 }
 
 static void
@@ -457,7 +459,7 @@ is_time(struct live *l)
 }
 
 void
-live_draw(struct live *l, const struct session *s, const struct tally *t)
+live_draw(struct live *l, const struct session *s, const char *waits, const struct tally *t)
 {
 	if (!is_time(l) || !has_terminal(l))
 		return;
@@ -467,7 +469,7 @@ live_draw(struct live *l, const struct session *s, const struct tally *t)
 	if (has_room(l)) {
 		draw_name(l, s);
 		draw_head(l, s, t);
-		draw_reason(l, s);
+		draw_reason(l, s, waits);
 		draw_gates(l, s);
 		draw_running(l, t);
 	}

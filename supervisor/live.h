@@ -25,8 +25,9 @@ struct live {
 	bool silent;
 };
 
-/* Draws over what was drawn last; nothing while another process group has the terminal. */
-void live_draw(struct live *l, const struct session *s, const struct tally *t);
+/* Draws over what was drawn last; nothing while another process group has the terminal. waits: what a run in
+ * the queue waits for, else "". */
+void live_draw(struct live *l, const struct session *s, const char *waits, const struct tally *t);
 /* Takes the lines away again; what is printed next stands in their place. */
 void live_erase(struct live *l);
 /* Others have written since: nothing on the screen is ours. */

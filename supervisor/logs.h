@@ -35,6 +35,7 @@ struct logs {
 	struct tail starts; /* attempts.log, with -f */
 	int run_fd;	    /* where it lies */
 	int interrupts;	    /* a signalfd, with -f */
+	bool waits_told;    /* why the run is still in the queue was said */
 	bool restarting;    /* the run crashed, and its policy was about to answer */
 };
 

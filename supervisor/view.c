@@ -14,6 +14,7 @@
 #include "paste.h"
 #include "seek.h"
 #include "view.h"
+#include "waits.h"
 
 void
 view_init(struct view *v, const struct home *h, struct store *s, const char *home_option)
@@ -26,6 +27,7 @@ view_init(struct view *v, const struct home *h, struct store *s, const char *hom
 	v->has_here = proc_place_here(&v->here, &e) == 0;
 	v->left = leftovers_new(h);
 	v->dirs = rundirs_new(h);
+	v->waits = waits_new(h, s);
 }
 
 void
@@ -34,6 +36,7 @@ view_clear(struct view *v)
 	json_unref(v->supervisor);
 	leftovers_free(v->left);
 	rundirs_free(v->dirs);
+	waits_free(v->waits);
 	*v = (struct view){0};
 }
 
@@ -491,7 +494,7 @@ view_reason(const struct session *s, struct buf *to)
 }
 
 static struct json *
-reason_json(const struct session *s, const struct facts *f)
+reason_json(const struct view *v, const struct session *s, const struct facts *f)
 {
 	struct buf b = {0};
 	struct json *text;
@@ -500,7 +503,7 @@ reason_json(const struct session *s, const struct facts *f)
 		return json_printf("it belongs to the state directory '%s'", f->copy_of);
 	if (f->no_worker)
 		return json_cstr("its worker is gone; this could not be recorded yet");
-	view_reason(s, &b);
+	waits_reason(v->waits, s, &b);
 	text = b.failed ? NULL : b.len == 0 ? json_null() : json_string_lossy(buf_view(&b), NULL);
 	buf_clear(&b);
 	return text;
@@ -593,7 +596,7 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "status", json_cstr(status_word(s->status)));
 	if (!status_is_terminal(s->status)) {
 		o = json_set(o, "reason", json_text_or_null(s->reason_code));
-		o = json_set(o, "reason_text", reason_json(s, f));
+		o = json_set(o, "reason_text", reason_json(v, s, f));
 	}
 	if (f->copy_of != NULL || f->elsewhere || f->stalled || f->no_worker || f->survivors > 0 || f->missing != NULL || f->lost_log ||
 	    is_stopping(f) || session_is_draining(s) || session_is_restarting(s))
@@ -628,7 +631,7 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "name", json_text_or_null(s->name));
 	o = json_set(o, "status", json_cstr(status_word(s->status)));
 	o = json_set(o, "reason", json_text_or_null(s->reason_code));
-	o = json_set(o, "reason_text", reason_json(s, f));
+	o = json_set(o, "reason_text", reason_json(v, s, f));
 	o = json_set(o, "error_type", s->status == STATUS_TIMED_OUT ? json_cstr("FlowTimeoutError")
 	    : s->status == STATUS_FAILED ? json_cstr(err_type(ERR_RUN_FAILED)) : json_null());
 	o = json_set(o, "marks", marks_json(s, f));
@@ -655,6 +658,7 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "restarts_left", json_int(s->restarts_left));
 	o = json_set(o, "queue", json_text_or_null(s->queue));
 	o = json_set(o, "unique", json_text_or_null(s->unique_key));
+	o = json_set(o, "waits_for", waits_of(v->waits, s));
 	o = json_set(o, "answer_command", answer_command(v, s, f));
 	o = json_set(o, "resume_command", has_next(s, f)
 		? resume_command(v, s, f)
@@ -835,7 +839,9 @@ view_run_full(const struct view *v, const struct session *s, struct err *e)
 	    mailbox_of_job(v->store, s, v->home_option, true, &controls.array, e) != 0 ||
 	    notice_list(v->store, s->run_id, collect_notice, &notices, e) != 0)
 		goto close;
-	o = files_json(run_json(v, s, &facts), &files, s);
+	o = run_json(v, s, &facts);
+	files.waits = s->status == STATUS_QUEUED ? json_cstr_of(json_get(o, "reason_text")) : NULL;
+	o = files_json(o, &files, s);
 	o = json_set(o, "transitions", moves.array);
 	o = json_set(o, "controls", controls.array);
 	o = json_set(o, "notices", notices.array);

@@ -21,6 +21,7 @@ struct view {
 	bool has_here;
 	struct leftovers *left; /* or NULL: they are not asked for */
 	struct rundirs *dirs;
+	struct waits *waits; /* or NULL: what queued runs wait for is said as their rows have it */
 };
 /* Asks a running supervisor what it knows; starts none. Borrows all but what it asks for. */
 void view_init(struct view *v, const struct home *h, struct store *s, const char *home_option);
@@ -54,6 +55,7 @@ struct run_files {
 	int fd;
 	bool lock_held, lock_free; /* neither: there is none that can be asked */
 	bool stopped; /* a stop was applied; the caller says so */
+	const char *waits; /* of a run in the queue what it waits for, from the caller; or NULL */
 	struct flow *flow;     /* NULL: could not be read, flow_error says why */
 	struct json *problems; /* seek_problems(); with the state only, else NULL */
 	struct json *state;    /* of the checkpoint, or NULL */

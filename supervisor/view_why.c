@@ -153,7 +153,10 @@ why_unstarted(const struct run_files *f, const struct session *s, size_t op,
 	}
 	if (s->status == STATUS_QUEUED) {
 		buf_puts(to, "waits for the run to start, which ");
-		view_reason(s, to);
+		if (f->waits != NULL)
+			buf_puts(to, f->waits);
+		else
+			view_reason(s, to);
 		return;
 	}
 	if (session_is_draining(s)) {

@@ -247,8 +247,15 @@ struct queue_standing {
 };
 int queue_standing(struct store *s, const struct session *queued, struct queue_standing *out,
     struct err *e);
-/* Queued runs that may start now, oldest first, and those whose row does not say yet why not. */
+/* Only what has its key: "" in run_id where it has none or nobody does. */
+int unique_holder(struct store *s, const struct session *queued, char run_id[RUN_ID_TEXT], bool *being_ended,
+    struct err *e);
+/* The jobs that have a slot of this queue, by the runs that go on, oldest first; *slots 0: it has no limit,
+ * and none is named. */
 typedef int queue_run_fn(void *arg, const char *run_id);
+int queue_holders(struct store *s, const char *queue, int64_t *slots, queue_run_fn *each, void *arg,
+    struct err *e);
+/* Queued runs that may start now, oldest first, and those whose row does not say yet why not. */
 int queue_startable(struct store *s, queue_run_fn *each, void *arg, struct err *e);
 
 /* ---- Notices: events that somebody asked to be told of ---- */

@@ -17,11 +17,13 @@
 	"s.done, s.total, s.metadata, s.labels, s.queue, s.unique_key, s.policy, s.notify, "       \
 	"s.place, s.restarts_left, s.restarts_done, s.quick_deaths"
 /* The same places, of which a brief list reads only these. */
+#define OF_QUEUED(column) "CASE s.status WHEN 'queued' THEN " column " END, "
 #define SESSION_BRIEF_COLUMNS                                                                      \
-	"s.run_id, NULL, NULL, NULL, NULL, NULL, n.run_id, NULL, "                                 \
+	"s.run_id, NULL, NULL, " OF_QUEUED("s.origin") "NULL, NULL, n.run_id, NULL, "              \
 	"s.name, s.status, s.reason_code, s.reason, s.created_at, s.started_at, s.ended_at, "      \
-	"s.done, s.total, s.metadata, NULL, NULL, NULL, s.policy, NULL, "                             \
-	"CASE s.status WHEN 'crashed' THEN s.place END, s.restarts_left, NULL, NULL"
+	"s.done, s.total, s.metadata, NULL, " OF_QUEUED("s.queue") OF_QUEUED("s.unique_key")       \
+	"s.policy, NULL, CASE s.status WHEN 'crashed' THEN s.place END, s.restarts_left, "         \
+	OF_QUEUED("s.restarts_done") "NULL"
 #define SESSION_TABLES                                                                             \
 	"sessions s LEFT JOIN sessions p ON p.id = s.resumed_from "                                \
 	"LEFT JOIN sessions n ON n.resumed_from = s.id "
@@ -46,12 +48,14 @@
 	"AND NOT EXISTS(SELECT 1 FROM sessions a WHERE a.resumed_from = " t ".id)"
 /* A run of the home that this one is a copy of: it takes nobody's slot, and nothing is to be done for it. */
 #define IS_COPY(t) "is_copy(" t ".run_id, " t ".metadata)"
-/* Jobs that have a slot of queue q. */
+/* Jobs that have a slot of queue q: runs that go on, and those whose automatic resume is to come. */
+#define SLOT_OF_LIVE(q)                                                                            \
+	" FROM sessions u WHERE " IS_LIVE("u") " AND u.queue = " q " AND "                         \
+	"(u.status <> 'queued' OR u.restarts_done > 0) AND NOT " IS_COPY("u")
+#define SLOT_OF_RESTARTING(q)                                                                      \
+	" FROM sessions u WHERE " IS_RESTARTING("u") " AND u.queue = " q " AND NOT " IS_COPY("u")
 #define SLOTS_USED(q)                                                                              \
-	"((SELECT COUNT(*) FROM sessions u WHERE " IS_LIVE("u") " AND u.queue = " q " AND "        \
-	"(u.status <> 'queued' OR u.restarts_done > 0) AND NOT " IS_COPY("u") ") + "               \
-	"(SELECT COUNT(*) FROM sessions u WHERE " IS_RESTARTING("u") " AND u.queue = " q           \
-	" AND NOT " IS_COPY("u") "))"
+	"((SELECT COUNT(*)" SLOT_OF_LIVE(q) ") + (SELECT COUNT(*)" SLOT_OF_RESTARTING(q) "))"
 #define UNIQUE_BEING_ENDED "b.status = 'crashed' AND b.restarts_left = 0"
 /*
  * The oldest run of another job that goes on with this key, before a run with `restarts` made at `at`.
@@ -199,6 +203,10 @@
 	    "('run.queued.new', 'run.queued.slot', 'run.queued.descriptors') "                     \
 	    "AND NOT " IS_COPY("u") ") "                                                           \
 	    "FROM queues q WHERE q.name = ?1")                                                     \
+	X(Q_HOLDERS,                                                                               \
+	    "SELECT q.slots, h.run_id FROM queues q LEFT JOIN (SELECT u.run_id, u.created_at"      \
+	    SLOT_OF_LIVE("?1") " UNION ALL SELECT u.run_id, u.created_at" SLOT_OF_RESTARTING("?1") \
+	    ") h WHERE q.name = ?1 AND q.slots > 0 ORDER BY h.created_at")                         \
 	X(Q_STARTABLE,                                                                             \
 	    "SELECT s.run_id, s.queue, s.reason_code, s.restarts_done FROM sessions s WHERE "      \
 	    IS_LIVE("s") " AND s.status = 'queued' AND s.reason_code <> 'run.queued.environment' " \

@@ -48,6 +48,26 @@ queue_each(struct store *s, queue_each_fn *each, void *arg, struct err *e)
 	return rc < 0 ? -1 : 0;
 }
 
+int
+queue_holders(struct store *s, const char *queue, int64_t *slots, queue_run_fn *each, void *arg, struct err *e)
+{
+	sqlite3_stmt *q = store_statement(s, Q_HOLDERS, e);
+	int rc = 1, stop = 0;
+
+	*slots = 0;
+	if (q == NULL)
+		return -1;
+	if (!bind_text(q, 1, queue))
+		return err_nomem(e);
+	while (stop == 0 && (rc = store_step(s, q, e)) == 1) {
+		*slots = sqlite3_column_int64(q, 0);
+		if (sqlite3_column_type(q, 1) != SQLITE_NULL)
+			stop = each(arg, column_text(q, 1));
+	}
+	sqlite3_reset(q);
+	return rc < 0 ? -1 : 0;
+}
+
 /* ---- What may start ---- */
 
 struct room {

@@ -233,15 +233,24 @@ find_slot(struct store *s, const struct session *r, bool *none, struct err *e)
 }
 
 int
-queue_standing(struct store *s, const struct session *queued, struct queue_standing *out, struct err *e)
+unique_holder(struct store *s, const struct session *queued, char run_id[RUN_ID_TEXT], bool *being_ended,
+    struct err *e)
 {
 	const struct claimant c = {queued->unique_key, queued->origin, queued->restarts_done,
 	    queued->created_at};
 
+	run_id[0] = '\0';
+	*being_ended = false;
+	if (queued->unique_key[0] == '\0')
+		return 0;
+	return find_blocker(s, &c, run_id, being_ended, e) < 0 ? -1 : 0;
+}
+
+int
+queue_standing(struct store *s, const struct session *queued, struct queue_standing *out, struct err *e)
+{
 	*out = (struct queue_standing){0};
 	if (find_slot(s, queued, &out->no_slot, e) != 0)
 		return -1;
-	if (queued->unique_key[0] == '\0')
-		return 0;
-	return find_blocker(s, &c, out->blocker, &out->being_ended, e) < 0 ? -1 : 0;
+	return unique_holder(s, queued, out->blocker, &out->being_ended, e);
 }

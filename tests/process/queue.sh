@@ -28,6 +28,25 @@ equal "the others wait for a slot" "queued queued queued" \
 	"$(for i in 2 3 4; do fact "${ids[$i]}" status; done | paste -sd ' ')"
 other=$("$FLOWSUP" start -- true)
 check "other runs do not wait" wait_until is "$other" completed
+taken="waits for a slot of queue 'builds' \(2 of 2 taken by ${ids[0]}, ${ids[1]}\)"
+matches "list names the queue and who has its slots" "^${ids[2]} .*$taken" "$("$FLOWSUP" list | grep "^${ids[2]}")"
+shown=$("$FLOWSUP" show "${ids[2]}")
+matches "show does so" "^run .*status +queued: $taken " "$shown"
+matches "of its operations as well" "pending .*waits for the run to start, which $taken" "$shown"
+equal "and programs are told" "{\"queue\":\"builds\",\"slots\":2,\"held_by\":[\"${ids[0]}\",\"${ids[1]}\"]}" \
+	"$("$FLOWSUP" show --json "${ids[2]}" | grep -o '"waits_for":{[^}]*}' | cut -d: -f2-)"
+matches "of a run that runs there is nothing" '"waits_for":null' "$("$FLOWSUP" list --json | grep "^{\"id\":\"${ids[0]}\"")"
+# followed COMMAND...: what it says until it does.
+followed() { "$FLOWSUP" "$@" >"$T/followed" 2>&1 & }
+said() { grep -qE "$1" "$T/followed"; }
+followed logs -f "${ids[2]}"
+check "logs -f says once why nothing comes" wait_until said "^flowsup: run ${ids[2]} is queued: $taken\$"
+kill "$!"
+wait "$!"
+followed watch "${ids[2]}"
+check "so does watch" wait_until said "^run ${ids[2]} is queued, 0 of 1 done; $taken\$"
+kill "$!"
+wait "$!"
 matches "queue list counts them" '^builds +2 +2 +3$' "$("$FLOWSUP" queue list | grep builds)"
 go 2
 check "the oldest that waits is the next" wait_until is "${ids[2]}" running
@@ -79,11 +98,16 @@ other=$("$FLOWSUP" start --unique weekly -- true)
 check "another key is no matter" wait_until is "$other" completed
 second=$(start key2 --unique nightly --if-running queue 2>/dev/null)
 check "queue: it waits" wait_until reason_is "$second" run.queued.unique
+held="waits for the key 'nightly', held by run $first"
+matches "list names the key and who has it" "^$second .*$held" "$("$FLOWSUP" list | grep "^$second")"
+equal "and programs are told" "{\"key\":\"nightly\",\"held_by\":[\"$first\"]}" \
+	"$("$FLOWSUP" show --json "$second" | grep -o '"waits_for":{[^}]*}' | cut -d: -f2-)"
 third=$(start key3 --unique nightly --if-running queue 2>/dev/null)
 wait_until reason_is "$third" run.queued.unique
 go key
 check "for the end of the one before" wait_until is "$second" running
 is "$third" queued || not_ok "one at a time"
+matches "another one has it then" "^$third .*held by run $second" "$("$FLOWSUP" list | grep "^$third")"
 out=$("$FLOWSUP" start --unique nightly --if-running replace -- true 2>"$T/said")
 matches "replace: says what it does" "is stopped, and run $out takes its place" "$(cat "$T/said")"
 check "it takes the place of what runs" wait_until is "$out" completed

@@ -120,7 +120,7 @@ equal "and so does what never ran" "pending waits for a slot" "$(op "$run" next 
 first=$("$FLOWSUP" start --unique key -- sleep 1000)
 run=$("$FLOWSUP" start --unique key --if-running queue -- true 2>/dev/null)
 check "of a run that waits itself nothing waits for a slot, but for what that waits for" \
-	wait_until why_is true "pending waits for the run to start, which waits for the end of run $first"
+	wait_until why_is true "pending waits for the run to start, which waits for the key 'key', held by run $first"
 for each in "$run" "$first"; do "$FLOWSUP" kill "$each" 2>/dev/null; done
 rm -f tried
 run=$("$FLOWSUP" start - <<'YAML'

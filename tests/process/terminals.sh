@@ -219,10 +219,10 @@ blocker=$("$FLOWSUP" start --unique key -- sh -c 'read x <never' 2>/dev/null)
 fits_40() { WIDTH=40; printed | grep -v / | fits; }
 ends_of() { enter "clear; XDG_CONFIG_HOME=$T/config flowsup $1"; wait_until prompt_is_back; }
 ends_of 'list -n 1'
-check "40 columns: list says whole which run is waited for" shows "^ +$blocker\$"
+check "40 columns: list says whole which run is waited for" shows "^ +([a-z]+ )*$blocker\$"
 ends_of 'show'
-check "40 columns: show wraps what is next, where that is no command" wait_until shows "^next +waits for the end of run\$"
-check "40 columns: at its column" wait_until shows "^ {11}$blocker\$"
+check "40 columns: show wraps what is next, where that is no command" wait_until shows "^next +waits for the key 'key', held\$"
+check "40 columns: at its column" wait_until shows "^ {11}by run $blocker\$"
 printf 'plan:\n  - {id: before, run: "true"}\n  - {id: beside, needs: [before], gate: approve, run: "true"}\n  - {id: %s, needs: [before], gate: approve, run: "true"}\n' \
 	an-operation-that-waits >gates.yaml
 ends_of 'graph gates.yaml'
