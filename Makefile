@@ -17,8 +17,10 @@ MANDIR = $(PREFIX)/share/man
 UNITDIR = $(PREFIX)/lib/systemd/user
 DOCDIR = $(PREFIX)/share/doc/flowsup
 BASHDIR = $(PREFIX)/share/bash-completion/completions
-ZSHDIR = $(PREFIX)/share/zsh/vendor-completions
-FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
+# Where the shells look of themselves: Debian's zsh in /usr knows its vendors' directory alone, and a fish in
+# /usr looks for nothing below /usr/local, but for what the administrator has put into /etc.
+ZSHDIR = $(PREFIX)/share/zsh/$(if $(and $(filter /usr,$(PREFIX)),$(wildcard /etc/debian_version)),vendor-completions,site-functions)
+FISHDIR = $(if $(filter /usr/local,$(PREFIX)),/etc/fish/completions,$(PREFIX)/share/fish/vendor_completions.d)
 
 BUILD ?= build
 PKG_CONFIG ?= pkg-config
