@@ -271,7 +271,6 @@ check_entry(struct verification *v, const struct json *entry, bool spawned, stru
 {
 	const char *name = json_cstr_of(json_get(entry, spawned ? "node_id" : "agent_id"));
 	const char *op = json_cstr_of(json_get(entry, spawned ? "spawn_id" : "agent_id"));
-	const struct json *response = json_get(entry, "response");
 	enum evidence found;
 
 	if (is_pending(entry))
@@ -281,7 +280,7 @@ check_entry(struct verification *v, const struct json *entry, bool spawned, stru
 	if (evidence_of_response(entry, &found, e) != 0)
 		return -1;
 	count(&v->results, found, name, NULL);
-	if (ckpt_is_file(response) && check_file(v, &v->files, response, name, e) != 0)
+	if (ckpt_is_file(entry) && check_file(v, &v->files, json_get(entry, "response"), name, e) != 0)
 		return -1;
 	if (check_output(v, entry, name, op, e) != 0)
 		return -1;

@@ -21,7 +21,7 @@ enum evidence {
  * All of the next three: *why gets words that go on after the name, unless it is there and right. -1 with
  * *e: it could not be read to the end, or memory ran out.
  */
-/* A response that ckpt_is_file, or an `output_as` that is an object. A relative name lies below run_fd. */
+/* The response of an entry that ckpt_is_file, or an `output_as` that is an object. A relative name lies below run_fd. */
 int evidence_of_file(int run_fd, const struct json *recorded, enum evidence *out, struct buf *why,
     struct err *e);
 /* An artifact of an entry; root_fd is that of all artifacts, or -1, and root_absent says that there is none. */

@@ -207,8 +207,8 @@ resume_must_not_run(const struct resume_input *in, size_t i, struct buf *why)
 static struct json *
 pending_again(const struct json *entry)
 {
-	static const char *const of_outcome[] = {"result_digest", "response_lossy", CKPT_OUTPUT, "artifacts",
-	    "conversation", "usage", "attempts", "started_at", "ended_at", "error", "turns",
+	static const char *const of_outcome[] = {"result_digest", "response_lossy", CKPT_LITERAL, CKPT_OUTPUT,
+	    "artifacts", "conversation", "usage", "attempts", "started_at", "ended_at", "error", "turns",
 	    CKPT_ATTEMPT_PATH};
 	struct json *o = json_set(json_ref(entry), "status", json_cstr("pending"));
 	size_t i;

@@ -19,7 +19,7 @@ resume_output_unknown(const struct flow_op *op, const struct json *entry)
 {
 	int64_t attempts;
 
-	if (ckpt_is_file(json_get(entry, "response")) || is_given(json_get(entry, CKPT_OUTPUT)) ||
+	if (ckpt_is_file(entry) || is_given(json_get(entry, CKPT_OUTPUT)) ||
 	    !json_int64(json_get(entry, "attempts"), &attempts) || attempts < 1)
 		return false;
 	return json_is_true(json_get(entry, "response_lossy")) ||
@@ -54,7 +54,7 @@ resume_carried_entry(const struct flow_op *op, const struct json *entry, const c
 	char digest[CKPT_DIGEST_TEXT];
 	struct json *moved;
 
-	if (!ckpt_is_file(response))
+	if (!ckpt_is_file(entry))
 		return with_output_path(op, json_ref(entry), old_path);
 	if (file[0] == '/')
 		return json_ref(entry);

@@ -94,10 +94,8 @@ look_at_file(struct gathering *g, const char *op, const struct json *recorded, c
 static int
 look_at_response(struct gathering *g, const char *op, const struct json *entry, struct err *e)
 {
-	const struct json *response = json_get(entry, "response");
-
-	return ckpt_is_file(response)
-	    ? look_at_file(g, op, response, "response", "the file of its response", e) : 0;
+	return ckpt_is_file(entry) ? look_at_file(g, op, json_get(entry, "response"), "response",
+	    "the file of its response", e) : 0;
 }
 
 static int

@@ -34,7 +34,7 @@ says_outcome(const struct json *entry, const struct json *copied)
 
 	return has_outcome(copied) && is_same(json_get(entry, "status"), json_get(copied, "status")) &&
 	    is_same(json_get(entry, "turns"), json_get(copied, "turns")) &&
-	    (ckpt_is_file(response) || is_same(response, json_get(copied, "response")));
+	    (ckpt_is_file(entry) || is_same(response, json_get(copied, "response")));
 }
 
 static size_t

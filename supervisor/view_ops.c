@@ -160,7 +160,7 @@ is_blocked(const struct flow *f, const struct flow_edge *edge, const struct op_v
 		return true;
 	if (from->entry == NULL && from->state != OP_SKIPPED)
 		return false;
-	return flow_need_holds(f, edge, outcome, json_get(from->entry, "response"), &holds, NULL) == 0 && !holds;
+	return flow_need_holds_entry(f, edge, outcome, from->entry, &holds, NULL) == 0 && !holds;
 }
 
 bool

@@ -572,20 +572,26 @@ step(struct attempt_run *a)
 
 /* The last answer of a conversation that is lost and was to be gone on in; NULL: there is none such. */
 static const struct json *
-lost_answer(const struct worker *w, uint32_t i)
+lost_answer(const struct worker *w, uint32_t i, bool *by_reference)
 {
 	size_t from = flow_inherited(w->flow, i);
 
-	if (json_is_true(json_get(turns_conversation(w, i), CKPT_LOST)))
+	if (json_is_true(json_get(turns_conversation(w, i), CKPT_LOST))) {
+		*by_reference = turns_outcome(w)->by_reference;
 		return turns_outcome(w)->response;
-	return from != SIZE_MAX && agents_is_degraded(w, i) ? w->ops[from].response : NULL;
+	}
+	if (from == SIZE_MAX || !agents_is_degraded(w, i))
+		return NULL;
+	*by_reference = w->ops[from].by_reference;
+	return w->ops[from].response;
 }
 
 /* What is left of a conversation that is lost: its last answer, before the instruction. */
 static int
 add_lost_context(const struct worker *w, uint32_t i, struct buf *to, struct err *e)
 {
-	const struct json *response = lost_answer(w, i);
+	bool by_reference = false;
+	const struct json *response = lost_answer(w, i, &by_reference);
 
 	if (response == NULL)
 		return 0;
@@ -593,7 +599,7 @@ add_lost_context(const struct worker *w, uint32_t i, struct buf *to, struct err 
 		     "was:\n");
 	if (json_type(response) == JSON_STRING)
 		buf_slice(to, json_text(response));
-	else if (json_get(response, "digest") != NULL && json_cstr_of(json_get(response, "file")) != NULL)
+	else if (by_reference)
 		buf_puts(to, json_cstr_of(json_get(response, "file")));
 	else
 		json_write(to, response);

@@ -199,8 +199,7 @@ absolute_file(const struct worker *w, const struct json *entry)
 	const struct json *response = json_get(entry, "response");
 	const char *file = json_cstr_of(json_get(response, "file"));
 
-	if (file == NULL || file[0] == '/' || json_get(response, "digest") == NULL ||
-	    w->launch.resumed_from == NULL)
+	if (!ckpt_is_file(entry) || file[0] == '/' || w->launch.resumed_from == NULL)
 		return json_ref(entry);
 	return json_set(json_ref(entry), "response",
 	    json_set(json_ref(response), "file",

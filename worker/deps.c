@@ -81,12 +81,11 @@ int
 given_response_path(struct worker *w, uint32_t i, struct buf *to, struct err *e)
 {
 	const struct op *op = &w->ops[i];
-	const char *file = json_cstr_of(json_get(op->response, "file"));
 	char name[OP_FILE_TEXT];
 	int found;
 
-	if (op->replayed && file != NULL && json_get(op->response, "digest") != NULL) {
-		buf_puts(to, file);
+	if (op->replayed && op->by_reference) {
+		buf_puts(to, json_cstr_of(json_get(op->response, "file")));
 	} else if (op->replayed && op->never_ran) {
 		return 0;
 	} else if (op->replayed) {

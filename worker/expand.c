@@ -28,7 +28,7 @@ find_list(const struct worker *w, uint32_t i, const struct json **out, struct er
 	response = w->ops[from].response;
 	if (response == NULL)
 		return err_set(e, ERR_REFUSED, "foreach: %s has no response", w->flow->ops[from].id);
-	if (op_is_by_reference(response))
+	if (w->ops[from].by_reference)
 		return err_set(e, ERR_LIMIT, "foreach: the response of %s is too large to be kept in the "
 		    "checkpoint", w->flow->ops[from].id);
 	*out = json_pointer_get(response, pointer, e);

@@ -64,7 +64,7 @@ is_doomed(const struct worker *w, const bool *doomed, uint32_t i)
 		if (doomed[def->needs[n].op])
 			holds = def->needs[n].on == FLOW_ON_ALWAYS &&
 			    def->needs[n].when == FLOW_WHEN_ALWAYS;
-		else if (op_is_settled(from) &&
+		else if (op_is_settled(from) && !(from->by_reference && def->needs[n].when != FLOW_WHEN_ALWAYS) &&
 		    flow_need_holds(w->flow, &def->needs[n], outcomes[from->state], from->response, &holds,
 			NULL) != 0)
 			holds = true; /* its own start will say what is wrong */

@@ -174,15 +174,6 @@ op_outcome(const struct op *op)
 	return outcomes[op->state];
 }
 
-/* A response that stands in a file is an object of this program's own: no condition may take it
- * for what the operation said. */
-bool
-op_is_by_reference(const struct json *response)
-{
-	return json_get(response, "file") != NULL && json_get(response, "digest") != NULL &&
-	    json_get(response, "size") != NULL;
-}
-
 int
 op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_state *out,
     uint32_t *cause, struct err *e)
@@ -201,7 +192,8 @@ op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_s
 	for (n = 0; n < def->nneeds; n++) {
 		edge = &def->needs[n];
 		from = &ops[edge->op];
-		if (edge->when != FLOW_WHEN_ALWAYS && op_is_by_reference(from->response))
+		/* What stands in place of a response in a file is no word of the operation. */
+		if (edge->when != FLOW_WHEN_ALWAYS && from->by_reference)
 			return err_set(e, ERR_LIMIT,
 			    "its condition looks into the response of %s, which is too large to be "
 			    "kept in the checkpoint", f->ops[edge->op].id);

@@ -91,6 +91,7 @@ struct op {
 	uint8_t state;
 	bool replayed; /* its outcome came with the state the run started from */
 	bool never_ran; /* of a replayed one: it was settled without an attempt */
+	bool by_reference; /* the response is in a file, and `response` says which */
 	bool replay_written; /* ops/<op>.response exists */
 	bool released; /* its outcome counts for those that need it */
 	bool leftover_told; /* since its last start */
@@ -134,9 +135,6 @@ bool op_may_release(const struct op *ops, const struct flow *f, uint32_t i, size
 
 /* Of one that is settled. */
 enum flow_outcome op_outcome(const struct op *op);
-
-/* The response stands in a file; what is kept is an object that says which. */
-bool op_is_by_reference(const struct json *response);
 
 /*
  * What the edges of an operation say, once all its predecessors are settled: OP_READY, or

@@ -68,6 +68,8 @@ make_entry(const struct worker *w, uint32_t i, const struct attempt_run *a,
 	v = json_set(v, "result_digest", digest_of(o));
 	if (o->lossy)
 		v = json_set(v, "response_lossy", json_bool(true));
+	if (!o->by_reference && ckpt_looks_like_file(o->response))
+		v = json_set(v, CKPT_LITERAL, json_bool(true));
 	if (o->output != NULL)
 		v = json_set(v, CKPT_OUTPUT, completed && o->of_response
 		    ? json_cstr(CKPT_OF_RESPONSE) : json_ref(o->output));
@@ -392,12 +394,19 @@ keep_open(struct attempt_run *a, struct outcome *o, struct json *context)
 	return true;
 }
 
+static void
+keep_response(struct op *op, const struct outcome *o)
+{
+	op->response = o->response != NULL ? json_ref(o->response) : NULL;
+	op->by_reference = o->by_reference;
+}
+
 void
 settle_turns(struct worker *w, uint32_t i, const struct outcome *o, const struct turns_total *t)
 {
 	w->settling--;
 	op_become(&w->ops[i], OP_COMPLETED);
-	w->ops[i].response = o->response != NULL ? json_ref(o->response) : NULL;
+	keep_response(&w->ops[i], o);
 	if (!w->ops[i].replayed) {
 		event_begin(w, "NodeCompleted");
 		event_op(w, i);
@@ -450,7 +459,7 @@ settle_attempt(struct attempt_run *a, struct outcome *o)
 		context = plan_forget_feedback(w, context);
 	}
 	op_become(&w->ops[i], o->class == CLASS_NONE ? OP_COMPLETED : OP_FAILED);
-	w->ops[i].response = o->response != NULL ? json_ref(o->response) : NULL;
+	keep_response(&w->ops[i], o);
 	agents_settled(w, i, o->conversation);
 	event_settled(w, i, a, o);
 	count_settled(w, i);
@@ -462,7 +471,7 @@ static void
 settle_bare(struct worker *w, uint32_t i, struct outcome *o)
 {
 	op_become(&w->ops[i], o->class == CLASS_NONE ? OP_COMPLETED : OP_FAILED);
-	w->ops[i].response = o->response != NULL ? json_ref(o->response) : NULL;
+	keep_response(&w->ops[i], o);
 	event_settled(w, i, NULL, o);
 	count_settled(w, i);
 	record(w, i, make_entry(w, i, NULL, o), plan_is_awaited(w, i) ? plan_forget_feedback(w, NULL) : NULL);
@@ -541,6 +550,7 @@ settle_replayed(struct worker *w, uint32_t i, const struct json *entry)
 	w->ops[i].replayed = true;
 	if (response != NULL && json_type(response) != JSON_NULL)
 		w->ops[i].response = json_ref(response);
+	w->ops[i].by_reference = ckpt_is_file(entry);
 	w->ops[i].never_ran = json_int64(json_get(entry, "attempts"), &attempts) && attempts == 0;
 	if (json_cstr_of(json_get(json_get(entry, CKPT_OUTPUT), "file")) != NULL)
 		keep_output(w, i, json_get(entry, CKPT_OUTPUT));

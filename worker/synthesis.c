@@ -7,17 +7,17 @@ enum { SHOWN_EACH = 4 << 10, SHOWN_ALL = 128 << 10 };
 
 /* The beginning of a response; of one that is kept by reference what the reference shows. */
 static void
-add_response(const struct json *response, size_t room, struct buf *to, bool *cut)
+add_response(const struct op *op, size_t room, struct buf *to, bool *cut)
 {
-	const struct json *head = json_get(response, "head");
-	struct slice text = json_text(op_is_by_reference(response) ? head : response);
+	const struct json *response = op->response;
+	struct slice text = json_text(op->by_reference ? json_get(response, "head") : response);
 	struct buf encoded = {0};
 
 	if (text.data == NULL && response != NULL && json_type(response) != JSON_NULL) {
 		json_write(&encoded, response);
 		text = buf_view(&encoded);
 	}
-	*cut = text.len > room || op_is_by_reference(response);
+	*cut = text.len > room || op->by_reference;
 	if (text.data != NULL && text.len > room) {
 		/* Never inside a character. */
 		while (room > 0 && ((unsigned char)text.data[room] & 0xc0) == 0x80)
@@ -41,7 +41,7 @@ add_outcome(struct worker *w, uint32_t i, size_t *room, struct buf *to, struct e
 	    op_state_word((enum op_state)w->ops[i].state));
 	from = to->len;
 	if (most > 0)
-		add_response(w->ops[i].response, most, to, &cut);
+		add_response(&w->ops[i], most, to, &cut);
 	*room -= to->len - from < *room ? to->len - from : *room;
 	rc = given_response_path(w, i, &path, e);
 	if (rc == 0 && path.len > 0 && (cut || most == 0))

@@ -22,7 +22,7 @@ resolve_response(struct building *b, struct slice id, struct buf *to, struct err
 	if (from == SIZE_MAX || !op_is_settled(&w->ops[from]))
 		return err_set(e, ERR_DOCUMENT, "{{ops.%s.response}} is not there yet", name);
 	response = w->ops[from].response;
-	if (json_get(response, "file") != NULL && json_get(response, "digest") != NULL)
+	if (w->ops[from].by_reference)
 		return err_set(e, ERR_LIMIT, "the response of %s is too large for a template; "
 		    "read the file FLOWSUP_DEP_<ID>", name);
 	if (response == NULL || json_type(response) == JSON_NULL)

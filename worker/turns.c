@@ -404,6 +404,7 @@ turns_failed(struct worker *w, uint32_t i, struct outcome *o)
 	json_unref(o->output);
 	o->output = t->last.output != NULL ? json_ref(t->last.output) : NULL;
 	o->of_response = t->last.of_response;
+	o->by_reference = t->last.by_reference;
 	if (t->last.usage != NULL)
 		o->usage = add_usage(t->last.usage, o->usage);
 }
@@ -525,6 +526,7 @@ restore_outcome(struct worker *w, const struct json *entry)
 	o->artifacts = member(entry, "artifacts");
 	o->output = member(entry, CKPT_OUTPUT);
 	o->lossy = json_is_true(json_get(entry, "response_lossy"));
+	o->by_reference = ckpt_is_file(entry);
 	if (digest != NULL)
 		snprintf(o->digest, sizeof(o->digest), "%s", digest);
 }

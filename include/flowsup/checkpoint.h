@@ -202,8 +202,13 @@ int ckpt_compact(const struct ckpt_options *o, struct ckpt_report *report, struc
  * with its last answer. */
 #define CKPT_LOST "lost"
 
-/* Whether a response is a file of the worker's; one in JSON may have a "file" too. */
-bool ckpt_is_file(const struct json *response);
+/* A member of an entry: true where the response is what the operation said, though it looks like one in a file. */
+#define CKPT_LITERAL "response_literal"
+
+/* Whether the response of an entry is in a file, and what stands in its place says which. */
+bool ckpt_is_file(const struct json *entry);
+/* Whether a response would be taken for that without CKPT_LITERAL: whoever records it as it is then says so. */
+bool ckpt_looks_like_file(const struct json *response);
 
 #define CKPT_DIGEST_PREFIX "blake2b:"
 enum { CKPT_DIGEST_TEXT = sizeof(CKPT_DIGEST_PREFIX) + 128 };

@@ -254,6 +254,10 @@ int flow_edge_holds(const struct flow_edge *edge, enum flow_outcome outcome,
  * no answer; and the whole of a printed text is asked without one newline at its end (also equal with it). */
 int flow_need_holds(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, bool *holds, struct err *e);
+/* The same of the response that an entry of a checkpoint (or NULL) has; ERR_LIMIT also where a condition
+ * would have to look into one that is in a file. */
+int flow_need_holds_entry(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *entry, bool *holds, struct err *e);
 /* Why it does not hold, where its label fits: the edge and the beginning of the value. */
 void flow_need_unmet(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, struct buf *to);

@@ -90,10 +90,16 @@ ckpt_digest_file(int fd, char to[CKPT_DIGEST_TEXT], uint64_t *size, struct err *
 }
 
 bool
-ckpt_is_file(const struct json *response)
+ckpt_looks_like_file(const struct json *response)
 {
 	const char *digest = json_cstr_of(json_get(response, "digest"));
 
 	return json_cstr_of(json_get(response, "file")) != NULL && json_get(response, "size") != NULL &&
 	    digest != NULL && strncmp(digest, CKPT_DIGEST_PREFIX, sizeof(CKPT_DIGEST_PREFIX) - 1) == 0;
+}
+
+bool
+ckpt_is_file(const struct json *entry)
+{
+	return !json_is_true(json_get(entry, CKPT_LITERAL)) && ckpt_looks_like_file(json_get(entry, "response"));
 }

@@ -16,6 +16,7 @@
 	{"conversation", T(OBJECT) | T(STRING) | T(NULL), false},                                  \
 	{"turns", T(INTEGER) | T(NULL), false},                                                    \
 	{"response_lossy", T(BOOL) | T(NULL), false},                                              \
+	{CKPT_LITERAL, T(BOOL) | T(NULL), false},                                                  \
 	{CKPT_ATTEMPT_PATH, T(STRING) | T(NULL), false}
 
 static const struct field op_fields[] = {

@@ -1,4 +1,5 @@
 /* Whether a settled predecessor lets an edge pass. */
+#include "flowsup/checkpoint.h"
 #include "flowsup/flow.h"
 #include "pattern.h"
 
@@ -126,6 +127,16 @@ flow_need_holds(const struct flow *f, const struct flow_edge *edge, enum flow_ou
 	if (flow_edge_fits(edge, outcome) && is_printed(f, edge, outcome, response))
 		return printed_holds(edge, response, holds, e);
 	return flow_edge_holds(edge, outcome, response, holds, e);
+}
+
+int
+flow_need_holds_entry(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *entry, bool *holds, struct err *e)
+{
+	if (edge->when != FLOW_WHEN_ALWAYS && ckpt_is_file(entry))
+		return err_set(e, ERR_LIMIT, "the response of %s is too large to be kept in the checkpoint",
+		    f->ops[edge->op].id);
+	return flow_need_holds(f, edge, outcome, json_get(entry, "response"), holds, e);
 }
 
 enum { VALUE_SHOWN = 60 };

@@ -47,8 +47,7 @@ judge(struct counting *c, uint32_t i, struct err *e)
 		uint32_t from = op->needs[n].op;
 
 		if (c->outcomes[from] == FLOW_CANCELLED ||
-		    flow_need_holds(c->f, &op->needs[n], c->outcomes[from], json_get(recorded(c, from), "response"),
-			&holds, e) == 0)
+		    flow_need_holds_entry(c->f, &op->needs[n], c->outcomes[from], recorded(c, from), &holds, e) == 0)
 			continue;
 		if (e->code != ERR_LIMIT)
 			return -1;

@@ -222,7 +222,7 @@ with_moved_response(struct moving *m, struct json *entry)
 	char now[CKPT_DIGEST_TEXT];
 	struct json *moved;
 
-	if (!ckpt_is_file(json_get(entry, "response")))
+	if (!ckpt_is_file(entry))
 		return entry;
 	if (digest != NULL && ckpt_digest(json_get(entry, "response"), now, NULL) == 0 && strcmp(digest, now) != 0)
 		return entry;

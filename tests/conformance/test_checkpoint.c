@@ -201,6 +201,7 @@ static const struct refused refusals[] = {
 	BAD_LINE("digest is a number", R("2", "{'agent_id':'op-0','status':'completed','response':1,"
 	    "'result_digest':1}", "null"), "wrong_type"),
 	ENTRY_WITH("lossy is text", "'response_lossy':'yes'", "wrong_type"),
+	ENTRY_WITH("literal is text", "'response_literal':'yes'", "wrong_type"),
 	ENTRY_WITH("turns is text", "'turns':'2'", "wrong_type"),
 	ENTRY_WITH("turns below 0", "'turns':-1", "out_of_range"),
 	ENTRY_WITH("attempts below 0", "'attempts':-1", "out_of_range"),

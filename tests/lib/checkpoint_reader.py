@@ -191,6 +191,7 @@ PLAN_MAY.update({name: "any" for name in """run exec instruction needs inherit_c
 
 BOTH = {"result_digest": "string null", "artifacts": "array null", "attempts": "integer null", "turns": "integer null",
         "started_at": "number null", "ended_at": "number null", "response_lossy": "bool null",
+        "response_literal": "bool null",
         "output_as": "string object null", "attempt_path": "string null", "usage": "object null",
         "error": "object null", "conversation": "object string null"}
 SPAWNED = {"assignee": "string null", "parent_id": "string null", "escalated_from": "string null",
@@ -304,9 +305,10 @@ def check_base(root, version):
 
 # ---- What verify and resume ask beyond the file ----
 
-def is_file(response):
-    """Whether a response stands for the file that holds it."""
-    return isinstance(response, dict) and isinstance(response.get("file"), str) and "size" in response \
+def is_file(entry):
+    """Whether the response of an entry stands for the file that holds it."""
+    response = entry["response"]
+    return entry.get("response_literal") is not True and isinstance(response, dict) and isinstance(response.get("file"), str) and "size" in response \
         and isinstance(response.get("digest"), str) and response["digest"].startswith("blake2b:")
 
 
@@ -502,7 +504,7 @@ def verdict(directory):
         for entry in list(c.state["ops"].values()) + c.state.get("spawned", []):
             if entry["status"] == "pending":
                 continue
-            files += is_file(entry["response"])
+            files += is_file(entry)
             wanted = entry.get("result_digest")
             if wanted is None:
                 absent += 1
@@ -541,7 +543,7 @@ def mutate_value(r, value):
         at[path[-1]] = r.choice(VALUES)
     elif what == 2 and isinstance(at, dict):
         at[r.choice(["agent_id", "node_id", "attempts", "artifacts", "output_as", "escalated_from", "generation",
-                     "unknown", "turns", "parent_id", "spawn_id"])] = r.choice(VALUES)
+                     "unknown", "turns", "response_literal", "parent_id", "spawn_id"])] = r.choice(VALUES)
     else:
         source = value
         for step in r.choice(places):

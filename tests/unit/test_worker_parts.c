@@ -230,6 +230,9 @@ test_op_judge_edges__refuses_to_look_into_a_reference(void **state)
 	ops[0].state = OP_COMPLETED;
 	ops[0].response = json_set(json_set(json_set(json_object(), "file", json_cstr("x")), "size",
 	    json_int(1)), "digest", json_cstr("d"));
+	assert_works(op_judge_edges(ops, f, 1, &to, &cause, &e), e);
+	assert_int_equal(to, OP_READY);
+	ops[0].by_reference = true;
 	assert_fails(op_judge_edges(ops, f, 1, &to, &cause, &e), ERR_LIMIT, e);
 	json_unref(ops[0].response);
 	flow_free(f);
