@@ -126,15 +126,33 @@ read_history(struct examining *x)
 
 /* ---- The run as a whole: checks 1 and 2, and what this version cannot carry on ---- */
 
+/* What starts nothing any more needs no role. NULL: no memory. */
+static bool *
+settled_of(const struct examining *x)
+{
+	bool *settled = calloc(x->plan->nrows + 1, sizeof(*settled));
+	const struct resume_row *row;
+	size_t i;
+
+	for (i = 0; settled != NULL && i < x->plan->nrows; i++) {
+		row = &x->plan->rows[i];
+		settled[i] = row->turn == 0 && (row->action == RESUME_REPLAY || row->action == RESUME_KEEP_FAILED ||
+		    (row->action == RESUME_REFUSED && row->entry != NULL));
+	}
+	return settled;
+}
+
 /* A new run would be refused for the same. */
 static void
 check_providers(struct examining *x)
 {
 	struct flow_diagnostics d = {0};
 	struct err e = {0};
+	bool *settled = settled_of(x);
 	size_t i;
 
-	if (flow_check_providers(x->in->flow, NULL, NULL, &d, &e) == 0)
+	x->failed = x->failed || settled == NULL;
+	if (settled == NULL || flow_check_providers(x->in->flow, NULL, settled, NULL, &d, &e) == 0)
 		goto out;
 	for (i = 0; i < d.count; i++)
 		if (!d.items[i].warning) {
@@ -145,6 +163,7 @@ check_providers(struct examining *x)
 	if (d.count == 0)
 		resume_fail(x->plan, 2, NULL, NULL, "%s", e.msg);
 out:
+	free(settled);
 	flow_diagnostics_clear(&d);
 }
 
@@ -715,7 +734,6 @@ examine_operations(struct examining *x)
 		if (i < f->nplanned)
 			row->turn = resume_open_turn(x->in->state, f->ops[i].id, row->entry);
 	}
-	check_providers(x);
 	if (resume_judge_added(x->in, x->plan, e) != 0)
 		x->failed = true;
 	flow_judge_outcomes(f, x->in->state, resume_state_problem, x->plan);
@@ -725,6 +743,7 @@ examine_operations(struct examining *x)
 	/* Predecessors first: what becomes of one decides what becomes of those behind it. */
 	for (i = 0; i < f->nops; i++)
 		decide_one(x, f->order[i]);
+	check_providers(x);
 	resume_check_emitters(x);
 	resume_check_variables(x);
 	check_lost(x);

@@ -30,7 +30,7 @@ role_index(const struct worker *w, uint32_t i)
 
 /* What flow_check_providers accepts is loaded here once more, to be kept. */
 static int
-load_providers(struct worker *w, const struct provider_search *search, struct err *e)
+load_providers(struct worker *w, const struct provider_search *search, const bool *settled, struct err *e)
 {
 	struct agents *all = w->agents;
 	const struct flow_op *op;
@@ -38,7 +38,7 @@ load_providers(struct worker *w, const struct provider_search *search, struct er
 
 	for (i = 0; i < w->flow->nops; i++) {
 		op = &w->flow->ops[i];
-		if (op->kind != FLOW_INSTRUCTION || op->how->role == NULL ||
+		if (op->kind != FLOW_INSTRUCTION || op->how->role == NULL || settled[i] ||
 		    all->providers[role_index(w, i)] != NULL)
 			continue; /* what was added without a role that is known has ended, or is refused */
 		if (provider_load(search, op->how->role->provider, &all->providers[role_index(w, i)],
@@ -48,14 +48,27 @@ load_providers(struct worker *w, const struct provider_search *search, struct er
 	return 0;
 }
 
-/* Roles that only operations to come may have: without their provider these are rejected. */
+/* What has an outcome when the run begins starts nothing any more, unless it takes messages. */
+static bool *
+settled_at_first(const struct worker *w)
+{
+	const struct json *ops = json_get(w->state, "ops");
+	bool *settled = calloc(w->flow->nops + 1, sizeof(*settled));
+	size_t i;
+
+	for (i = 0; settled != NULL && i < w->flow->nops; i++)
+		settled[i] = json_get(ops, w->flow->ops[i].id) != NULL;
+	return settled;
+}
+
+/* Roles that only what has an outcome, or what may be added, has: without their provider the latter is rejected. */
 static void
 load_others(struct worker *w, const struct provider_search *search)
 {
 	struct err ignored = {0};
 	size_t i;
 
-	for (i = 0; w->reactive != NULL && i < w->flow->nroles; i++)
+	for (i = 0; i < w->flow->nroles; i++)
 		if (w->agents->providers[i] == NULL && w->flow->roles[i].provider != NULL &&
 		    provider_load(search, w->flow->roles[i].provider, &w->agents->providers[i],
 			&ignored) != 0)
@@ -123,6 +136,7 @@ int
 agents_init(struct worker *w, struct err *e)
 {
 	struct provider_search search;
+	bool *settled;
 	int rc;
 
 	if (!any_instruction(w->flow) && (w->reactive == NULL || w->flow->nroles == 0))
@@ -132,11 +146,13 @@ agents_init(struct worker *w, struct err *e)
 		return err_nomem(e);
 	if (provider_search_init(&search, w->environment, e) != 0)
 		return -1;
-	rc = flow_check_providers(w->flow, &search, NULL, NULL, e);
+	settled = settled_at_first(w);
+	rc = settled == NULL ? err_nomem(e) : flow_check_providers(w->flow, &search, settled, NULL, NULL, e);
 	if (rc == 0)
-		rc = load_providers(w, &search, e);
+		rc = load_providers(w, &search, settled, e);
 	if (rc == 0)
 		load_others(w, &search);
+	free(settled);
 	provider_search_clear(&search);
 	count_inheritors(w);
 	read_degraded(w);

@@ -137,9 +137,10 @@ struct flow_diagnostics;
  * Adds a problem for each instruction of a flow without a provider that is there, that continues a
  * conversation its provider cannot continue, or that holds templates for a shell. 0 when there is
  * none, -1 with ERR_DOCUMENT (ERR_REFUSED for a flow from a state) and the first one. s may be NULL:
- * as this process's environment says. name is for messages (NULL: none).
+ * as this process's environment says. settled says of each operation whether it has its outcome, and needs none
+ * any more (NULL: of none). name is for messages (NULL: none).
  */
-int flow_check_providers(const struct flow *f, const struct provider_search *s, const char *name,
+int flow_check_providers(const struct flow *f, const struct provider_search *s, const bool *settled, const char *name,
     struct flow_diagnostics *d, struct err *e);
 /* Whether a document that could be read may be started: flow_check_size() and then, as this process's
  * environment says, flow_check_providers(). */

@@ -174,7 +174,7 @@ check_entries(const struct flow *f, const struct provider_search *search,
 		return err_nomem(e);
 	r = model_read(doc, ORIGIN_MODEL, NULL, &d, &g, e);
 	if (r == 0)
-		r = flow_check_providers(g, search, NULL, &d, e);
+		r = flow_check_providers(g, search, NULL, NULL, &d, e);
 	if (r < 0)
 		tell_all(&d, e);
 	flow_free(g);

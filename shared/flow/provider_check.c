@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "flowsup/places.h"
 #include "flowsup/provider.h"
 #include "model.h"
 
@@ -13,6 +14,7 @@ struct loaded {
 struct checker {
 	struct reader r;
 	const struct provider_search *search;
+	const bool *settled; /* or NULL */
 	struct loaded *roles;
 	uint32_t *inheritors; /* per operation: how many go on in its conversation */
 };
@@ -31,7 +33,8 @@ provider_of(struct checker *c, const struct flow_op *op)
 	if (provider_load(c->search, role->provider, &l->provider, &e) == 0)
 		return l->provider;
 	l->provider = NULL;
-	if (e.hint[0] == '\0')
+	/* What is recorded cannot be written otherwise. */
+	if (e.hint[0] == '\0' || (e.advice && c->r.origin == ORIGIN_STATE))
 		err_hint(&e, "flowsup doctor   # says what is wrong with each provider");
 	p = problem_at(&c->r, op->where, "role \"%s\": %s", role->name, e.msg);
 	hint_of(p, &e);
@@ -44,6 +47,13 @@ has_provider(const struct flow_op *op)
 	return op->how->role != NULL && op->how->role->provider != NULL;
 }
 
+/* It has its outcome, and starts nothing any more. */
+static bool
+is_settled(const struct checker *c, size_t i)
+{
+	return c->settled != NULL && c->settled[i];
+}
+
 static void
 check_inherited(struct checker *c, const struct flow_op *op, const struct provider *p)
 {
@@ -54,7 +64,10 @@ check_inherited(struct checker *c, const struct flow_op *op, const struct provid
 	if (from == SIZE_MAX)
 		return;
 	before = &f->ops[from];
-	if (!has_provider(before)) /* said where that operation is looked at */
+	if (!has_provider(before) && is_settled(c, from))
+		problem_at(&c->r, op->where, "the role of \"%s\", in whose conversation it goes on, is not known here",
+		    before->id);
+	if (!has_provider(before)) /* else said where that operation is looked at */
 		return;
 	if (strcmp(before->how->role->provider, p->name) != 0)
 		problem_at(&c->r, op->where, "provider %s cannot go on in a conversation of %s (%s)",
@@ -68,6 +81,22 @@ check_inherited(struct checker *c, const struct flow_op *op, const struct provid
 		    "let each inherit from the one before it");
 }
 
+/* A checkpoint of an older program may name one that it does not hold. */
+static void
+unknown_role(struct checker *c, const struct flow_op *op)
+{
+	struct err ignored = {0};
+	char *directory = NULL;
+
+	if (c->r.origin == ORIGIN_STATE && place_config(NULL, "roles", &directory, &ignored) == 0 && directory != NULL)
+		problem_at(&c->r, op->where, "the role \"%s\" is not known here: neither the checkpoint has it nor '%s'",
+		    op->how->assignee, directory);
+	else
+		hint(problem_at(&c->r, op->where, "the role \"%s\" is not known here", op->how->assignee),
+		    "it would have to stand under \"roles\", with its provider");
+	free(directory);
+}
+
 static void
 check_operation(struct checker *c, const struct flow_op *op)
 {
@@ -75,8 +104,7 @@ check_operation(struct checker *c, const struct flow_op *op)
 	const struct provider *p;
 
 	if (role == NULL && op->how->assignee != NULL) {
-		hint(problem_at(&c->r, op->where, "the role \"%s\" is not known here", op->how->assignee),
-		    "it would have to stand under \"roles\", with its provider");
+		unknown_role(c, op);
 		return;
 	}
 	if (role == NULL) {
@@ -134,7 +162,7 @@ check_all(struct checker *c)
 	count_inheritors(c);
 	/* What was added was judged when it was asked for, and is judged anew by a resume. */
 	for (i = 0; i < f->nplanned; i++) {
-		if (f->ops[i].kind != FLOW_INSTRUCTION)
+		if (f->ops[i].kind != FLOW_INSTRUCTION || is_settled(c, i))
 			continue;
 		snprintf(c->r.context, sizeof(c->r.context), "operation \"%s\": ", f->ops[i].id);
 		check_operation(c, &f->ops[i]);
@@ -143,12 +171,12 @@ check_all(struct checker *c)
 }
 
 int
-flow_check_providers(const struct flow *f, const struct provider_search *s, const char *name,
+flow_check_providers(const struct flow *f, const struct provider_search *s, const bool *settled, const char *name,
     struct flow_diagnostics *d, struct err *e)
 {
 	struct flow_diagnostics mine = {0};
 	struct flow_owned *own = owned(f);
-	struct checker c = {.r = {.own = own, .origin = own->origin}, .search = s};
+	struct checker c = {.r = {.own = own, .origin = own->origin}, .search = s, .settled = settled};
 	struct provider_search here = {0};
 	int result = 0;
 	size_t i;
@@ -184,5 +212,5 @@ flow_check_providers(const struct flow *f, const struct provider_search *s, cons
 int
 flow_check(const struct flow *f, const char *name, struct flow_diagnostics *d, struct err *e)
 {
-	return flow_check_size(f, name, d, e) == 0 ? flow_check_providers(f, NULL, name, d, e) : -1;
+	return flow_check_size(f, name, d, e) == 0 ? flow_check_providers(f, NULL, NULL, name, d, e) : -1;
 }

@@ -139,9 +139,29 @@ keyed key.ours '"version":2,' '"0123456789abcdef0123456789abcdef"'
 equal "one that is of our form it holds as it is" 0123456789abcdef0123456789abcdef-a "$(key_of ./key.ours)"
 
 legacy unresolved '"version":2,' '[]' '{"researcher":{"provider":"sh"}}' ''
-"$FLOWSUP" resume unresolved 2>"$T/err"
+XDG_CONFIG_HOME=$T/config "$FLOWSUP" resume unresolved 2>"$T/err"
 equal "a role that is not known refuses it" 4 $?
-matches "by its name" 'operation "writer".*"writer" is not known' "$(cat "$T/err")"
+matches "by its name, and where one would be looked for" \
+	"operation \"writer\".*\"writer\" is not known here: neither the checkpoint has it nor '$T/config/flowsup/roles'" "$(cat "$T/err")"
+legacy absent '"version":2,' '[]' '{"researcher":{"provider":"sh"},"writer":{"provider":"gone"}}' ''
+"$FLOWSUP" resume absent 2>"$T/err"
+equal "a provider that is not there refuses it" 4 $?
+matches "with the command that tells more" 'operation "writer".*there is no provider "gone".*hint: flowsup doctor' "$(tr '\n' ' ' <"$T/err")"
+legacy near '"version":2,' '[]' '{"researcher":{"provider":"sh"},"writer":{"provider":"shh"}}' ''
+"$FLOWSUP" resume near 2>"$T/err"
+matches "also where one has a name like it" 'there is no provider "shh".*hint: flowsup doctor' "$(tr '\n' ' ' <"$T/err")"
+round=0
+for known in '{"writer":{"provider":"sh"}}' '{"researcher":{"provider":"gone"},"writer":{"provider":"sh"}}'; do
+	rm -f count
+	round=$((round + 1)); legacy settled.$round '"version":2,' '[]' "$known" ''
+	"$FLOWSUP" resume ./settled.$round --wait >"$T/id" 2>"$T/err"
+	equal "what has completed needs no role any more: $known" "0 wrote" "$? $(cat count)"
+	legacy again.$round '"version":2,' '[]' "$known" ''
+	sed -i 's/"status":"completed","response":"found"/"status":"failed","response":"found"/' again.$round/checkpoint.json
+	"$FLOWSUP" resume ./again.$round --retry-failed >"$T/id" 2>"$T/err"
+	equal "unless it is to run again" "4 wrote" "$? $(cat count)"
+	matches "which is said" 'operation "researcher".*(is not known here|there is no provider)' "$(cat "$T/err")"
+done
 
 round=0
 for version in '"version":1,' ''; do

@@ -342,7 +342,7 @@ test_flow_model__predecessors_plan(void **state)
 	assert_string_equal(f->ops[0].text, "think");
 	assert_string_equal(f->ops[0].how->assignee, "gone");
 	assert_null(f->ops[0].how->role);
-	assert_fails(flow_check_providers(f, NULL, NULL, NULL, &e), ERR_REFUSED, e);
+	assert_fails(flow_check_providers(f, NULL, NULL, NULL, NULL, &e), ERR_REFUSED, e);
 	json_unref(s);
 	flow_free(f);
 }
