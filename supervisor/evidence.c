@@ -66,7 +66,8 @@ evidence_of_artifact(const struct evidence_root *root, const char *op, const cha
 
 	if (root->fd < 0) {
 		*out = root->absent ? EVIDENCE_ABSENT : EVIDENCE_WRONG;
-		buf_puts(why, "is not there (no artifact root)");
+		buf_puts(why, root->absent ? "is not there (no artifact root)"
+					   : "cannot be reached (the artifact root cannot be used)");
 		return buf_ok(why, e);
 	}
 	buf_printf(&name, "%s/%s", op, path);

@@ -24,10 +24,10 @@ enum evidence {
 /* The response of an entry that ckpt_is_file, or an `output_as` that is an object. A relative name lies below run_fd. */
 int evidence_of_file(int run_fd, const struct json *recorded, enum evidence *out, struct buf *why,
     struct err *e);
-/* An artifact of an entry; root_fd is that of all artifacts, or -1, and root_absent says that there is none. */
+/* An artifact of an entry; the root is that of all artifacts. */
 struct evidence_root {
-	int fd;
-	bool absent;
+	int fd;	     /* -1: see absent */
+	bool absent; /* there is none; else it cannot be used */
 };
 int evidence_of_artifact(const struct evidence_root *root, const char *op, const char *path, const struct json *entry,
     enum evidence *out, struct buf *why, struct err *e);

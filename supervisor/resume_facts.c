@@ -188,17 +188,22 @@ resume_artifact_root(const struct json *state, const char *run_path)
 	return buf_steal(&path);
 }
 
-/* Why it cannot be used; NULL: out of memory. errno is that of opening it where `unfit` is NULL. */
+/* Why it cannot be used, and what mends that; NULL: out of memory. errno is that of opening it where `unfit` is
+ * NULL. */
 static char *
 root_problem(int run_fd, const char *root, const struct err *unfit)
 {
 	int opening = errno;
+	size_t named = strlen(root);
 	struct buf text = {0};
 	struct stat st;
 
 	buf_printf(&text, "the artifact root '%s' ", root);
+	if (unfit != NULL && (strncmp(unfit->msg, root, named) != 0 || strncmp(unfit->msg + named, ": ", 2) != 0))
+		named = 0;
 	if (unfit != NULL)
-		buf_printf(&text, "cannot be written to: %s", unfit->msg);
+		buf_printf(&text, "cannot be used: %s%s%s", unfit->msg + (named > 0 ? named + 2 : 0), unfit->hint[0] != '\0' ? "; mended by: " : "",
+		    unfit->hint);
 	else if (fstatat(run_fd, root, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
 		buf_puts(&text, "is a symbolic link");
 	else
@@ -209,7 +214,7 @@ root_problem(int run_fd, const char *root, const struct err *unfit)
 /* Relative to the run directory, or absolute; where it is written to it must be as the worker wants it. -1
  * when it is not there, with the reason in *problem unless none was recorded; e says when memory ran out. */
 static int
-open_root(int run_fd, const struct json *state, bool read_only, char **problem, struct err *e)
+open_root(int run_fd, const struct json *state, bool read_only, bool *absent, char **problem, struct err *e)
 {
 	const char *recorded = json_cstr_of(json_get(json_get(state, "config"), "artifact_root"));
 	const char *root = recorded != NULL ? recorded : RUN_ARTIFACTS;
@@ -217,8 +222,9 @@ open_root(int run_fd, const struct json *state, bool read_only, char **problem, 
 	struct err why = {0};
 
 	*problem = NULL;
+	*absent = fd < 0 && errno == ENOENT;
 	/* None was recorded and none is there: whether one is missed shows at each operation. */
-	if (fd < 0 && errno == ENOENT && recorded == NULL)
+	if (*absent && recorded == NULL)
 		return -1;
 	if (fd < 0) {
 		*problem = root_problem(run_fd, root, NULL);
@@ -288,7 +294,7 @@ resume_facts(int run_fd, const struct json *state, bool read_only, struct json *
 	int rc = 0;
 
 	if (state != NULL) {
-		g.root.fd = open_root(run_fd, state, read_only, &problem, &why);
+		g.root.fd = open_root(run_fd, state, read_only, &g.root.absent, &problem, &why);
 		if (why.code != ERR_NONE) {
 			rc = -1;
 			*e = why;

@@ -281,7 +281,7 @@ spawn_failed(struct attempt_run *a, enum op_class class, const struct err *e)
 		forget_start(a);
 		return;
 	}
-	buf_printf(&text, "ops/%s: %s", a->w->flow->ops[a->op].id, e->msg);
+	buf_puts(&text, e->msg);
 	if (e->hint[0] != '\0')
 		buf_printf(&text, "; %s", e->hint);
 	o.message = buf_steal(&text);

@@ -44,5 +44,5 @@ equal "a program that is not there is said before anything is made" 78 $?
 matches "by its operation" 'operation "a": cannot execute "claude"' "$said"
 flow '  - {id: first, run: "true"}' '  - {id: a, assignee: agent, needs: [first], instruction: "env"}'
 check "where another may make it" run_flow
-matches "it is said exactly" '"class":"spawn","message":"ops/a: cannot execute' "$(entry a)"
+matches "it is said exactly" '"class":"spawn","message":"cannot execute' "$(entry a)"
 plan

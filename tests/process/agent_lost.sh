@@ -12,7 +12,7 @@ matches "the failure says so" \
 	'"error":\{"class":"session_lost","message":"No conversation found' "$(entry b)"
 matches "what is not for this class is not tried again" '"attempts":1' "$(entry b)"
 matches "a conversation of which no turn was acknowledged is not even tried" \
-	'"class":"session_lost","message":"ops/d: the conversation of c cannot be continued: no turn' "$(entry d)"
+	'"class":"session_lost","message":"the conversation of c cannot be continued: no turn' "$(entry d)"
 matches "what was never started has no exit status" '"id":"d","state":"failed","saved":true,"attempt":1,"exit":null,"signal":null' \
 	"$("$FLOWSUP" show "$RUN" --json)"
 

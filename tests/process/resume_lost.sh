@@ -62,7 +62,7 @@ run=$("$FLOWSUP" start root.yaml --wait 2>"$T/err")
 root=$(dir_of "$run")/artifacts
 mv "$root" "$T/elsewhere"
 ln -s "$T/elsewhere" "$root"
-for root_is in "is a symbolic link" "cannot be written to: .*others may write there"; do
+for root_is in "is a symbolic link" "cannot be used: others may write there .mode 0720.; mended by: chmod go-w [^;]*/artifacts"; do
 	out=$(resume --retry-failed --dry-run 2>&1)
 	equal "an artifact root that $root_is: a resume would be refused" 4 $?
 	matches "an artifact root that $root_is: with the reason" "the artifact root 'artifacts' $root_is" "$out"
@@ -70,6 +70,8 @@ for root_is in "is a symbolic link" "cannot be written to: .*others may write th
 	equal "an artifact root that $root_is: it is refused" 4 $?
 	matches "an artifact root that $root_is: and the flag that lifts it" \
 		"the artifact root 'artifacts' $root_is.*--accept-missing-artifacts" "$out"
+	matches "an artifact root that $root_is: what is there is not said to be missing" \
+		"its artifact \"x\" cannot be reached .the artifact root cannot be used." "$out"
 	if [ -L "$root" ]; then
 		rm "$root" && mv "$T/elsewhere" "$root" && chmod g+w "$root"
 	fi

@@ -135,7 +135,7 @@ test_worker__program_is_missing(void **state)
 	struct run_fixture *r = *state;
 
 	fails(r, HEAD "  - {id: a, exec: [pritnf, x]}\n");
-	run_assert_failure(r, "a", "spawn", "ops/a: cannot execute \"pritnf\"");
+	run_assert_failure(r, "a", "spawn", "cannot execute \"pritnf\"");
 	run_assert_failure(r, "a", "spawn", "did you mean \"printf\"");
 }
 
