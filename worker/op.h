@@ -89,15 +89,16 @@ struct op {
 	uint32_t cause; /* the operation because of which this one was skipped; itself: a condition */
 	uint32_t attempts;
 	uint8_t state;
-	bool replayed; /* its outcome came with the state the run started from */
-	bool never_ran; /* of a replayed one: it was settled without an attempt */
-	bool by_reference; /* the response is in a file, and `response` says which */
-	bool replay_written; /* ops/<op>.response exists */
-	bool released; /* its outcome counts for those that need it */
-	bool leftover_told; /* since its last start */
-	bool has_run; /* an attempt of it, in this run */
-	bool anew, added_outcome; /* anew.c: it would run anew; something that it has asked for has an outcome.
-				   * Not set any more once that has told */
+	bool replayed : 1;	 /* its outcome came with the state the run started from */
+	bool never_ran : 1;	 /* of a replayed one: it was settled without an attempt */
+	bool by_reference : 1;	 /* the response is in a file, and `response` says which */
+	bool replay_written : 1; /* ops/<op>.response exists */
+	bool released : 1;	 /* its outcome counts for those that need it */
+	bool leftover_told;	 /* since its last start */
+	bool has_run : 1;	 /* an attempt of it, in this run */
+	/* anew.c: it would run anew; something that it has asked for has an outcome. Not set any more
+	 * once that has told. */
+	bool anew : 1, added_outcome : 1;
 };
 
 const char *op_state_word(enum op_state s);
