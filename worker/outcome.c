@@ -485,7 +485,7 @@ read_json(const struct outcome_input *in, bool lines, struct buf *text, struct j
 	rc = json_parse(in->plans != NULL ? without_fence(buf_view(text)) : buf_view(text), &options, out, &why, e);
 	if (rc != 0 && why.fault == JSON_FAULT_MANY)
 		too_many_values(e);
-	return rc;
+	return rc == 0 || e->code != ERR_SYNTAX ? rc : err_wrap(e, "the answer is no JSON");
 }
 
 static int

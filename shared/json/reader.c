@@ -205,6 +205,17 @@ new_literal(const struct literal *l, const struct json_where *where)
 	return v;
 }
 
+/* What stands where a value should, and is none behind its first `good` bytes. */
+static void
+no_value(struct reader *r, const char *p, size_t n, size_t good)
+{
+	size_t digit = n > 0 && p[0] == '-';
+	bool number = digit < n && p[digit] >= '0' && p[digit] <= '9';
+
+	syntax(r, r->pos + good, number ? "this does not belong in a number" :
+	    n > 0 ? "expected a value; a text stands in double quotes" : "expected a value");
+}
+
 static struct json *
 read_number(struct reader *r, const char *p, size_t n, const struct json_where *where)
 {
@@ -214,7 +225,7 @@ read_number(struct reader *r, const char *p, size_t n, const struct json_where *
 	struct json *v;
 
 	if (!whole || good < n) {
-		syntax(r, r->pos + good, "this does not belong in a number");
+		no_value(r, p, n, good);
 		return NULL;
 	}
 	v = real ? json_read_real(text, where, &finite) : json_read_integer(text, where);
@@ -237,15 +248,17 @@ read_word(struct reader *r)
 	const struct json_where *where = here(r, r->pos, &room);
 	struct json *v;
 
+	/* Any other word that begins as one. */
+	if (l != NULL && agrees == 1 && n > 1)
+		l = NULL;
 	if (l != NULL && (!found || agrees != n || l->text[agrees] != '\0')) {
-		syntax(r, r->pos + agrees, "in a literal");
+		syntax(r, r->pos + agrees, "expected true, false or null");
 		return NULL;
 	}
 	if (l == NULL && !found) {
 		bool whole, real;
 
-		n = scan_number(p, n, &whole, &real);
-		syntax(r, r->pos + n, n > 0 ? "this does not belong in a number" : "expected a value");
+		no_value(r, p, n, scan_number(p, n, &whole, &real));
 		return NULL;
 	}
 	v = l != NULL ? new_literal(l, where) : read_number(r, p, n, where);

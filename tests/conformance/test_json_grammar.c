@@ -249,7 +249,7 @@ static const struct refused {
     /* literals */
     {"True", JSON_FAULT_SYNTAX, 1, 1},
     {"NULL", JSON_FAULT_SYNTAX, 1, 1},
-    {"[nil]", JSON_FAULT_SYNTAX, 3, 1},
+    {"[nil]", JSON_FAULT_SYNTAX, 2, 1},
     {"[truE]", JSON_FAULT_SYNTAX, 5, 1},
     {"[true1]", JSON_FAULT_SYNTAX, 6, 1},
     {"[truefalse]", JSON_FAULT_SYNTAX, 6, 1},
@@ -258,7 +258,7 @@ static const struct refused {
     {"[NaN]", JSON_FAULT_SYNTAX, 2, 1},
     {"[Infinity]", JSON_FAULT_SYNTAX, 2, 1},
     {"[-Infinity]", JSON_FAULT_SYNTAX, 3, 1},
-    {"[nan]", JSON_FAULT_SYNTAX, 3, 1},
+    {"[nan]", JSON_FAULT_SYNTAX, 2, 1},
     {"a", JSON_FAULT_SYNTAX, 1, 1},
     {"'a'", JSON_FAULT_SYNTAX, 1, 1},
     {"[a]", JSON_FAULT_SYNTAX, 2, 1},
@@ -375,6 +375,35 @@ test_json_grammar__refuses(void **state)
 		snprintf(where, sizeof(where), "line %u, column %u: ", c->line, c->column);
 		assert_memory_equal(e.msg, where, strlen(where));
 		assert_int_equal(e.code, ERR_SYNTAX);
+	}
+}
+
+/* What is said to people of a text that is no JSON at all, and of one that nearly is. */
+static void
+test_json_grammar__says_what_was_expected(void **state)
+{
+	static const char value[] = "line 1, column 1: syntax error: expected a value; a text stands in double quotes";
+	static const struct {
+		const char *text, *said;
+	} cases[] = {
+	    {"Here is the plan:\n[]", value},
+	    {"this is the plan", value},
+	    {"no", value},
+	    {"```json\n[]\n```", value},
+	    {"- fetch", "line 1, column 2: syntax error: expected a value; a text stands in double quotes"},
+	    {"[]\n]", "line 2, column 1: text after the value"},
+	    {"[12a]", "line 1, column 4: syntax error: this does not belong in a number"},
+	    {"[falsy]", "line 1, column 6: syntax error: expected true, false or null"},
+	};
+	struct json *v = NULL;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err e = {0};
+
+		assert_int_equal(json_parse(slice_of(cases[i].text), NULL, &v, NULL, &e), -1);
+		assert_string_equal(e.msg, cases[i].said);
 	}
 }
 
@@ -609,6 +638,7 @@ test_json_grammar__positions(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_json_grammar__accepts),
     cmocka_unit_test(test_json_grammar__refuses),
+    cmocka_unit_test(test_json_grammar__says_what_was_expected),
     cmocka_unit_test(test_json_grammar__nul_bytes),
     cmocka_unit_test(test_json_grammar__every_prefix_is_truncated),
     cmocka_unit_test(test_json_grammar__depth),

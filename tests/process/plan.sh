@@ -26,7 +26,7 @@ equal "it was asked three times" 3 "$(asked)"
 matches "it is told what a plan is" 'one JSON array.*"assignee": who does it, one of: agent, other' \
 	"$(tr '\n' ' ' <"$AGENT/planned-1")"
 matches "the prompt stands in its instruction" '^plan tidy up' "$(cat "$AGENT/planned-1")"
-matches "the first refusal names the reason" 'I would do this first.*What is wrong with it: response: line 1, column 1' \
+matches "the first refusal names the reason" 'I would do this first.*What is wrong with it: response: the answer is no JSON: line 1, column 1: syntax error: expected a value' \
 	"$(tr '\n' ' ' <"$AGENT/planned-2")"
 matches "the second all reasons" 'there is no role "nobody".*"run" is not allowed here \(use "instruction"' \
 	"$(tr '\n' ' ' <"$AGENT/planned-3")"
@@ -196,7 +196,7 @@ feedback() { exported | grep -o '"planner_feedback":{"refusals":[0-9]*'; }
 RUN=$("$FLOWSUP" resume "$RUN" 2>/dev/null)
 wait_until planning
 matches "a resume gives the first answer back, with what was wrong" \
-	'This was answered before and is not a valid plan: no What is wrong with it: response: line 1, column' "$(told 1)"
+	'This was answered before and is not a valid plan: no What is wrong with it: response: the answer is no JSON: line 1, column' "$(told 1)"
 "$FLOWSUP" pause "$RUN" >/dev/null 2>&1
 wait_until status_is "$RUN" paused
 rm "$AGENT/plan-waits"

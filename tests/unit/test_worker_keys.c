@@ -323,7 +323,7 @@ test_worker__responses(void **state)
 	assert_int_equal(json_type(json_get(run_entry(r, "n"), "response")), JSON_NULL);
 	run_assert_failure(r, "bad", "response", "line 1, column 2");
 	run_assert_failure(r, "empty", "response", NULL);
-	run_assert_failure(r, "badl", "response", "JSON line 2: column 2: ");
+	run_assert_failure(r, "badl", "response", "JSON line 2: column 1: syntax error: expected a value");
 }
 
 /* The deepest that can stand in a checkpoint, and one level more. */
