@@ -5,9 +5,8 @@
 
 #include "base.h"
 #include "capture.h"
-#include "entry.h"
 #include "files.h"
-#include "journal.h"
+#include "stale.h"
 
 static bool
 is_known(struct slice name)
@@ -294,82 +293,6 @@ out:
 
 /* ---- Compaction of a finished run ---- */
 
-/* What the stale records leave behind, by kind: identity -> the last entry of it. */
-struct stale {
-	struct json *entries[CKPT_SPAWNED + 1];
-};
-
-static int
-stale_collect(struct stale *s, const struct capture *c, struct err *e)
-{
-	struct slice rest = buf_view(&c->journal_bytes), line;
-	enum ckpt_kind kind;
-	struct json *entry;
-
-	while (journal_line(&rest, &line)) {
-		if (record_stale_entry(line, c->generation, &kind, &entry, e) != 0)
-			return -1;
-		if (entry == NULL)
-			continue;
-		s->entries[kind] = json_setn(s->entries[kind],
-		    json_text(entry_identity(kind, entry)), entry);
-		if (s->entries[kind] == NULL)
-			return err_nomem(e);
-	}
-	return 0;
-}
-
-/* Whether the outcome has its place in the state. A request that was pending has been followed by its
- * outcome, and a node id is nobody else's. */
-static bool
-holds(enum ckpt_kind kind, const struct json *found, const struct json *entry)
-{
-	if (found == NULL)
-		return false;
-	return json_equal(found, entry) ||
-	    (kind == CKPT_SPAWNED && slice_is(json_text(json_get(entry, "status")), "pending"));
-}
-
-static bool
-holds_all(const struct state *state, enum ckpt_kind kind, const struct json *entries)
-{
-	struct json_iter it = json_iterate(entries);
-	const struct json *entry, *found;
-	struct slice id;
-	int64_t place;
-
-	while (json_next(&it, &id, &entry)) {
-		if (kind == CKPT_OP)
-			found = json_getn(state->ops, id);
-		else
-			found = json_int64(json_getn(state->places, id), &place)
-			    ? json_at(state->spawned, (size_t)place) : NULL;
-		if (!holds(kind, found, entry))
-			return false;
-	}
-	return true;
-}
-
-/*
- * A writer that died between a new base and its empty journal leaves records that the base holds: they may
- * go. Any others are somebody else's, or the base has been exchanged, and they are nowhere else.
- */
-static int
-check_stale(const struct capture *c, const struct state *state, struct err *e)
-{
-	struct stale s = {{json_object(), json_object()}};
-	int result = stale_collect(&s, c, e);
-
-	if (result == 0 && (!holds_all(state, CKPT_OP, s.entries[CKPT_OP]) ||
-	    !holds_all(state, CKPT_SPAWNED, s.entries[CKPT_SPAWNED])))
-		result = err_set(e, ERR_REFUSED, "'%s' holds outcomes that are not in '%s': one of the two "
-		    "is another run's, or from another time, and compacting would destroy them",
-		    CKPT_JOURNAL, CKPT_BASE);
-	json_unref(s.entries[CKPT_OP]);
-	json_unref(s.entries[CKPT_SPAWNED]);
-	return result;
-}
-
 static int
 compact_captured(struct capture *c, const struct ckpt_options *o, const struct json *state,
     int64_t stale, struct err *e)
@@ -381,7 +304,7 @@ compact_captured(struct capture *c, const struct ckpt_options *o, const struct j
 
 	if (state_init(&s, state, e) != 0)
 		return -1;
-	if (stale > 0 && check_stale(c, &s, e) != 0) {
+	if (stale > 0 && stale_check(c, &s, e) != 0) {
 		state_clear(&s);
 		return -1;
 	}

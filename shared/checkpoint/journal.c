@@ -205,20 +205,24 @@ record_apply(struct slice line, const char *generation, int64_t seq, struct stat
 }
 
 int
-record_stale_entry(struct slice line, const char *generation, enum ckpt_kind *kind,
-    struct json **entry, struct err *e)
+record_stale(struct slice line, const char *generation, enum ckpt_kind *kind, struct json **entry,
+    struct json **patch, struct err *e)
 {
+	const struct json *of_context;
 	struct json *record = NULL;
 
-	*entry = NULL;
+	*entry = *patch = NULL;
 	if (parse(line, &record, &(struct refusal){0}, e) != RECORD_APPLIED)
 		return -1;
 	if (check_record(record, kind, NULL, e) != 0) {
 		json_unref(record);
 		return -1;
 	}
-	if (!slice_is(json_text(json_get(record, "generation")), generation))
+	if (!slice_is(json_text(json_get(record, "generation")), generation)) {
+		of_context = json_get(json_get(record, "flow_context"), "patch");
 		*entry = json_ref(json_get(record, "entry"));
+		*patch = of_context != NULL ? json_ref(of_context) : NULL;
+	}
 	json_unref(record);
 	return 0;
 }

@@ -33,9 +33,9 @@ enum record_result record_apply(struct slice line, const char *generation, int64
     struct state *s, struct refusal *r, struct err *e);
 /*
  * What a line that record_apply() found stale wanted to put: *entry is the caller's, NULL of a line of
- * `generation`. ERR_NOMEM.
+ * `generation`; and *patch, NULL where none came with it. ERR_NOMEM.
  */
-int record_stale_entry(struct slice line, const char *generation, enum ckpt_kind *kind,
-    struct json **entry, struct err *e);
+int record_stale(struct slice line, const char *generation, enum ckpt_kind *kind, struct json **entry,
+    struct json **patch, struct err *e);
 
 #endif

@@ -1046,6 +1046,74 @@ test_checkpoint__compaction_keeps_what_only_the_journal_has(void **unused)
 	fixture_remove(&fx);
 }
 
+#define STALE(seq, text) RECORD(OTHER, seq, "op", OP("op-0"), PATCH(text))
+#define AT(id, second) "{'agent_id':'" id "','status':'completed','response':'r','ended_at':" second "}"
+
+static const struct {
+	const char *context, *op, *journal;
+	bool held;
+} stale_contexts[] = {
+	{"{'a':1}", OP("op-0"), STALE("1", "{'op':'add','path':'/a','value':1}"), true},
+	{"{'a':2}", OP("op-0"), STALE("1", "{'op':'add','path':'/a','value':1}"), false},
+	{"{}", OP("op-0"), STALE("1", "{'op':'add','path':'/a','value':1}"), false},
+	{"{}", OP("op-0"), STALE("1", "{'op':'add','path':'/a','value':1}")
+	    STALE("2", "{'op':'remove','path':'/a'}"), true},
+	{"{'a':{'x':2,'y':3}}", OP("op-0"), STALE("1", "{'op':'add','path':'/a','value':{'x':1}}")
+	    STALE("2", "{'op':'replace','path':'/a/x','value':2},{'op':'add','path':'/a/y','value':3}"), true},
+	{"{'a':{'x':2,'y':3}}", OP("op-0"), STALE("1", "{'op':'add','path':'/a','value':{'x':1,'z':0}}")
+	    STALE("2", "{'op':'replace','path':'/a/x','value':2},{'op':'add','path':'/a/y','value':3}"), false},
+	{"{'l':[0,1,2,3]}", OP("op-0"), STALE("1", "{'op':'add','path':'/l/-','value':1}")
+	    STALE("2", "{'op':'add','path':'/l/-','value':3},{'op':'add','path':'/l/2','value':2}"), true},
+	{"{'l':[0,1,3]}", OP("op-0"), STALE("1", "{'op':'add','path':'/l/-','value':1}")
+	    STALE("2", "{'op':'add','path':'/l/-','value':3},{'op':'add','path':'/l/2','value':2}"), false},
+	{"{'l':[5]}", OP("op-0"), STALE("1", "{'op':'add','path':'/l/1','value':7}")
+	    STALE("2", "{'op':'remove','path':'/l/1'},{'op':'replace','path':'/l/0','value':5}"), true},
+	{"{'whole':1}", OP("op-0"), STALE("1", "{'op':'add','path':'/a/b','value':7}")
+	    STALE("2", "{'op':'replace','path':'','value':{'whole':1}}"), true},
+	{"{'whole':2}", OP("op-0"), STALE("1", "{'op':'replace','path':'','value':{'whole':1}}"), false},
+	{"{'a':1}", OP("op-0"), STALE("1", "{'op':'remove','path':'/a'}"), false},
+	{"{'a':1}", OP("op-0"), STALE("1", "{'op':'move','path':'/a','from':'/b'}"), false},
+	{"{'a':1}", OP("op-0"), STALE("1", ""), true},
+	/* What the base holds besides, and no journal does, may have changed it since. */
+	{"{'a':2}", AT("op-0", "1.5") ",'x':" AT("x", "2"),
+	    RECORD(OTHER, "1", "op", AT("op-0", "1.5"), PATCH("{'op':'add','path':'/a','value':1}")), true},
+	{"{'a':2}", AT("op-0", "1.5") ",'x':" AT("x", "1"),
+	    RECORD(OTHER, "1", "op", AT("op-0", "1.5"), PATCH("{'op':'add','path':'/a','value':1}")), false},
+};
+
+/* A change of the context is as little to be destroyed as an outcome. */
+static void
+test_checkpoint__compaction_keeps_contexts_that_only_the_journal_has(void **unused)
+{
+	struct fixture fx;
+	struct ckpt_options o;
+	struct ckpt_report r;
+	struct json *before = NULL;
+	struct err e = {0};
+	char base[2048];
+	size_t i;
+
+	(void)unused;
+	fixture_make(&fx);
+	o = fixture_options(&fx, NULL);
+	for (i = 0; i < sizeof(stale_contexts) / sizeof(stale_contexts[0]); i++) {
+		snprintf(base, sizeof(base), "{'version':3,'generation':'" G "','journal_seq':0,'session_id':null,"
+		    "'prompt':null,'plan':" PLAN ",'config':{},'flow_context':%s,'ops':{'op-0':%s},'spawned':[]}",
+		    stale_contexts[i].context, stale_contexts[i].op);
+		put(fx.run_fd, base, stale_contexts[i].journal);
+		assert_works(ckpt_load(fx.run_fd, NULL, &before, &r, &e), e);
+		if (stale_contexts[i].held) {
+			assert_works(ckpt_compact(&o, &r, &e), e);
+			assert_loads(fx.run_fd, before, CKPT_CLEAN);
+		} else {
+			assert_fails(ckpt_compact(&o, &r, &e), ERR_REFUSED, e);
+			assert_loads(fx.run_fd, before, CKPT_RECOVERED_PREFIX);
+		}
+		json_unref(before);
+	}
+	fixture_remove(&fx);
+}
+
 static void
 test_checkpoint__digests(void **unused)
 {
@@ -1095,6 +1163,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_checkpoint__new_pairs_never_replace),
 	cmocka_unit_test(test_checkpoint__compaction_keeps_the_state),
 	cmocka_unit_test(test_checkpoint__compaction_keeps_what_only_the_journal_has),
+	cmocka_unit_test(test_checkpoint__compaction_keeps_contexts_that_only_the_journal_has),
 	cmocka_unit_test(test_checkpoint__digests),
 };
 
