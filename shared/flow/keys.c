@@ -264,6 +264,35 @@ find_key(const struct reader *r, const struct key_table *t, struct slice name)
 	return NULL;
 }
 
+/* How other programs call what has another name here. */
+static const struct {
+	const char *theirs, *ours;
+} other_words[] = {
+    {"command", "run"}, {"cmd", "run"}, {"script", "run"}, {"shell", "run"}, {"argv", "exec"},
+    {"depends_on", "needs"}, {"dependsOn", "needs"}, {"depends", "needs"}, {"dependencies", "needs"},
+    {"after", "needs"}, {"deps", "needs"},
+    {"name", "id"}, {"prompt", "instruction"}, {"agent", "assignee"}, {"role", "assignee"},
+    {"retries", "retry"}, {"environment", "env"}, {"vars", "env"}, {"outputs", "artifacts"},
+    {"dir", "cwd"}, {"workdir", "cwd"}, {"working_dir", "cwd"}, {"workingDir", "cwd"}, {"working_directory", "cwd"},
+    {"tasks", "plan"}, {"steps", "plan"}, {"jobs", "plan"}, {"nodes", "plan"}, {"operations", "plan"},
+    {"params", "args"}, {"parameters", "args"}, {"inputs", "args"},
+    {"parallelism", "concurrency"}, {"max_parallel", "concurrency"}, {"maxActiveSteps", "concurrency"},
+    {"handlerOn", "notify"}, {"model_spec", "model"}, {"limit", "attempts"},
+};
+
+/* Of the names, the one that people mean who write another program's; NULL: none. */
+static const char *
+translated(struct slice name, const char *const *names, size_t n)
+{
+	size_t i, k;
+
+	for (i = 0; i < COUNT(other_words); i++)
+		for (k = 0; k < n && slice_is(name, other_words[i].theirs); k++)
+			if (strcmp(names[k], other_words[i].ours) == 0)
+				return names[k];
+	return NULL;
+}
+
 static void
 unknown_key(struct reader *r, const struct key_table *t, const struct json *name)
 {
@@ -279,7 +308,9 @@ unknown_key(struct reader *r, const struct key_table *t, const struct json *name
 	for (i = 0; i < t->nkeys; i++)
 		if (is_allowed(r, t, &t->keys[i]))
 			names[n++] = t->keys[i].name;
-	nearest = text_nearest(shown, names, n);
+	nearest = translated(text_of, names, n);
+	if (nearest == NULL)
+		nearest = text_nearest(shown, names, n);
 	if (slice_is(text_of, "<<"))
 		hint(p, "merge keys are not expanded; settings for all operations go to \"defaults\"");
 	else if (nearest != NULL)

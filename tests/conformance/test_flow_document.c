@@ -192,6 +192,12 @@ static const struct refused {
 	     "  - {id: b, run: y, neds: [a]}\n"), false, ERR_DOCUMENT, 3, 21,
 	"operation \"b\": an operation has no key \"neds\"",
 	"did you mean \"needs\"?"},
+    {"op_other_word", TEXT("plan: [{id: a, command: x}]\n"), false, ERR_DOCUMENT, 1, 16,
+	"operation \"a\": an operation has no key \"command\"",
+	"did you mean \"run\"?"},
+    {"other_word", TEXT("steps: [{id: a, run: x}]\n"), false, ERR_DOCUMENT, 1, 1,
+	"a flow has no key \"steps\"",
+	"did you mean \"plan\"?"},
     {"op_unknown_far", TEXT("plan:\n"
 	     "  - {id: a, run: x}\n"
 	     "  - {id: b, run: y, quux: 1}\n"), false, ERR_DOCUMENT, 3, 21,
