@@ -170,7 +170,8 @@
 	X(Q_CONTROL_FIND, "SELECT c.id, s.run_id FROM session_controls c JOIN sessions s "         \
 			  "ON s.id = c.session_id WHERE c.id >= ?1 AND c.id < ?2 "                 \
 			  "ORDER BY c.id LIMIT 2")                                                 \
-	X(Q_SUCCEEDED, "UPDATE sessions SET restarts_left = 0 WHERE id = ?1")                      \
+	X(Q_SUCCEEDED, "UPDATE sessions SET restarts_left = 0 WHERE id = ?1 "                      \
+		       "AND (restarts_left > 0 OR ?2 = 0)")                                        \
 	X(Q_GIVE_UP, "UPDATE sessions SET restarts_left = 0 WHERE run_id = ?1 "                    \
 		     "AND restarts_left > 0 AND status = 'crashed'")                               \
 	X(Q_REMOVE, "DELETE FROM sessions WHERE run_id = ?1 AND status NOT IN "                    \

@@ -410,18 +410,21 @@ close_gate_again(struct store *s, const struct session_new *n, const struct chai
 }
 
 /* What nobody claimed waits on for the job, so it goes to the run that carries the job on; so does
- * what is left of its restarts. */
+ * what is left of its restarts. An automatic resume needs one: it may have been given up since. */
 static int
-hand_over(struct store *s, const struct session_new *n, struct err *e)
+hand_over(struct store *s, const struct session_new *n, const struct chain *c, struct err *e)
 {
 	sqlite3_stmt *q = store_statement(s, Q_SUCCEEDED, e);
+	int changed = 0;
 
 	if (q == NULL)
 		return -1;
-	if (!bind_text(q, 1, n->resumed_from))
+	if (!bind_text(q, 1, n->resumed_from) || !bind_int(q, 2, n->restarts_done > 0))
 		return err_nomem(e);
-	if (store_run(s, q, NULL, e) != 0)
+	if (store_run(s, q, &changed, e) != 0)
 		return -1;
+	if (changed == 0)
+		return err_set(e, ERR_REFUSED, "run %s is not to be resumed by itself any more", c->from_run);
 	q = store_statement(s, Q_HAND_OVER, e);
 
 	if (q == NULL)
@@ -450,7 +453,7 @@ insert_all(struct store *s, const struct session_new *n, struct err *e)
 		return -1;
 	if (n->resumed_from == NULL)
 		return 0;
-	return close_gate_again(s, n, &c, e) == 0 ? hand_over(s, n, e) : -1;
+	return close_gate_again(s, n, &c, e) == 0 ? hand_over(s, n, &c, e) : -1;
 }
 
 int

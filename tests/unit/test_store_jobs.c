@@ -109,6 +109,38 @@ test_store_jobs__a_crash_that_is_answered_keeps_slot_and_key(void **state)
 	session_clear(&c);
 }
 
+/* Whoever gave it up was told that none follows, however far one was. */
+static void
+test_store_jobs__a_job_that_was_given_up_gets_no_automatic_resume(void **state)
+{
+	struct test_home *t = *state;
+	char run_id[RUN_ID_TEXT], session_id[UUID_TEXT];
+	struct session_new n = {.restarts_left = 3};
+	struct session_new next = {
+	    .run_id = run_id, .session_id = session_id, .kind = "flow", .name = "job", .restarts_done = 1};
+	bool gave_up = false;
+	struct err e = {0};
+	struct session a;
+
+	new_run(t, &n, &a);
+	start(t, &a);
+	test_home_move(t, a.run_id, STATUS_RUNNING, "run.running.started");
+	test_home_move(t, a.run_id, STATUS_CRASHED, "run.crashed.signal");
+	assert_works(session_give_up(t->store, a.run_id, "enough", &gave_up, &e), e);
+	assert_true(gave_up);
+	next.resumed_from = a.session_id;
+	assert_works(run_id_make(run_id, &e), e);
+	assert_works(uuid_make(session_id, &e), e);
+	assert_int_equal(session_insert(t->store, &next, &e), -1);
+	assert_int_equal(e.code, ERR_REFUSED);
+	assert_non_null(strstr(e.msg, a.run_id));
+	err_clear(&e);
+	/* A person's is another matter. */
+	next.restarts_done = 0;
+	assert_works(session_insert(t->store, &next, &e), e);
+	session_clear(&a);
+}
+
 static const char *
 blocker_of(struct test_home *t, const struct session *s)
 {
@@ -342,6 +374,7 @@ static const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, test_home_setup, test_home_teardown)
     CASE(test_store_jobs__slots_in_order),
     CASE(test_store_jobs__a_crash_that_is_answered_keeps_slot_and_key),
+    CASE(test_store_jobs__a_job_that_was_given_up_gets_no_automatic_resume),
     CASE(test_store_jobs__an_automatic_resume_has_the_key_before_those_that_wait),
     CASE(test_store_jobs__a_resume_by_hand_has_the_key_behind_those_that_wait),
     CASE(test_store_jobs__one_of_a_key),
