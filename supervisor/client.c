@@ -126,24 +126,23 @@ want(struct message *m, enum message_type wanted, struct err *e)
 	return -1;
 }
 
-static int
-hear(int fd, enum message_type wanted, int64_t until_ns, struct message *out, struct err *e)
-{
-	return receive(fd, until_ns, out, e) == 0 ? want(out, wanted, e) : -1;
-}
-
-/* Connects, asks, hears one answer. Consumes body. */
+/* Connects, asks, hears one answer. Consumes body. *said (may be NULL): what is wrong the supervisor answers. */
 static int
 ask_with(const struct home *h, enum message_type type, struct json *body, int beside, int limit_ms,
-    enum message_type wanted, struct message *out, int *keep, struct err *e)
+    enum message_type wanted, struct message *out, int *keep, bool *said, struct err *e)
 {
 	int64_t until = in_ms(limit_ms);
 	int fd = connect_and_greet(h, e), rc = -1;
+	bool heard = false;
 
 	if (fd < 0)
 		json_unref(body);
-	else if (send_all(fd, type, body, beside, e) == 0)
-		rc = hear(fd, wanted, until, out, e);
+	else if (send_all(fd, type, body, beside, e) == 0) {
+		heard = receive(fd, until, out, e) == 0;
+		rc = heard ? want(out, wanted, e) : -1;
+	}
+	if (said != NULL)
+		*said = heard;
 	if (rc == 0 && keep != NULL)
 		*keep = fd;
 	else
@@ -210,13 +209,15 @@ explain(const struct home *h, struct err *e)
 		e->code = code; /* what is done about it hangs on that */
 }
 
+/* One that answers is not silent, whatever it answers. */
 static int
 ask(const struct home *h, enum message_type type, struct json *body, enum message_type wanted,
     struct message *out, int *keep, struct err *e)
 {
-	int rc = ask_with(h, type, body, -1, CLIENT_ANSWER_MS, wanted, out, keep, e);
+	bool said;
+	int rc = ask_with(h, type, body, -1, CLIENT_ANSWER_MS, wanted, out, keep, &said, e);
 
-	if (rc != 0 && (e->code == ERR_TIMEOUT || e->code == ERR_BUSY) && e->hint[0] == '\0')
+	if (rc != 0 && !said && (e->code == ERR_TIMEOUT || e->code == ERR_BUSY))
 		explain(h, e);
 	return rc;
 }
@@ -238,27 +239,30 @@ struct poke {
 	int beside, limit_ms;
 };
 
+/* One try of something; *said as of ask_with(). */
+typedef int once_fn(const struct home *h, const struct poke *p, bool *said, struct err *e);
+
 static int
-poke_once(const struct home *h, const struct poke *p, struct err *e)
+poke_once(const struct home *h, const struct poke *p, bool *said, struct err *e)
 {
 	struct json *body = json_set(json_object(), "run", json_cstr(p->run_id));
 	struct message answer;
 
 	if (p->scan)
 		body = json_set(body, "scan", json_bool(true));
-	if (ask_with(h, MSG_POKE, body, p->beside, p->limit_ms, MSG_ACCEPTED, &answer, NULL, e) != 0)
+	if (ask_with(h, MSG_POKE, body, p->beside, p->limit_ms, MSG_ACCEPTED, &answer, NULL, said, e) != 0)
 		return -1;
 	message_clear(&answer);
 	return 0;
 }
 
 static int
-status_once(const struct home *h, const struct poke *unused, struct err *e)
+status_once(const struct home *h, const struct poke *unused, bool *said, struct err *e)
 {
 	struct message answer;
 
 	(void)unused;
-	if (ask(h, MSG_STATUS, json_object(), MSG_STATUS_IS, &answer, NULL, e) != 0)
+	if (ask_with(h, MSG_STATUS, json_object(), -1, CLIENT_ANSWER_MS, MSG_STATUS_IS, &answer, NULL, said, e) != 0)
 		return -1;
 	message_clear(&answer);
 	return 0;
@@ -268,14 +272,15 @@ bool
 client_is_answered(const struct home *h)
 {
 	struct err e = {0};
+	bool said;
 
-	return status_once(h, NULL, &e) == 0 || !is_worth_another(&e);
+	return status_once(h, NULL, &said, &e) == 0 || !is_worth_another(&e);
 }
 
 static int
-given_up(const struct home *h, struct err *e)
+given_up(const struct home *h, bool said, struct err *e)
 {
-	if (client_say_silent(h, e))
+	if (said || client_say_silent(h, e))
 		return -1;
 	if (e->code == ERR_NOTFOUND)
 		e->code = ERR_TIMEOUT;
@@ -289,21 +294,21 @@ given_up(const struct home *h, struct err *e)
  * of several starters one gets the lock, and answers all.
  */
 static int
-insist(const struct home *h, int (*once)(const struct home *, const struct poke *, struct err *),
-    const struct poke *arg, int64_t idle_exit_ns, bool *started, struct err *e)
+insist(const struct home *h, once_fn *once, const struct poke *arg, int64_t idle_exit_ns, bool *started,
+    struct err *e)
 {
 	int64_t until = in_ms(CLIENT_LIMIT_MS);
 	int pause = PAUSE_FIRST_MS;
 	struct err start = {0};
-	bool ready;
+	bool ready, said;
 
 	*started = false;
-	while (once(h, arg, e) != 0) {
+	while (once(h, arg, &said, e) != 0) {
 		if (!is_worth_another(e))
 			return -1;
 		if (left_ms(until) == 0)
-			return given_up(h, e);
-		/* Its queue is full: it lives, and needs time. */
+			return given_up(h, said, e);
+		/* Its queue is full, or it is about to leave: it lives, and needs time. */
 		if (e->code == ERR_BUSY) {
 			pause_ms(&pause);
 			continue;
@@ -311,7 +316,7 @@ insist(const struct home *h, int (*once)(const struct home *, const struct poke 
 		if (autostart(h, idle_exit_ns, left_ms(until), &ready, &start) != 0) {
 			*e = start;
 			return start.code == ERR_TIMEOUT
-			    ? given_up(h, e)
+			    ? given_up(h, false, e)
 			    : err_wrap(e, "no supervisor for '%s'", h->path);
 		}
 		*started = *started || ready;
@@ -341,7 +346,7 @@ client_nudge(const struct home *h, const char *run_id, struct err *e)
 {
 	const struct poke p = {run_id, false, -1, CLIENT_GLANCE_MS};
 
-	return poke_once(h, &p, e);
+	return poke_once(h, &p, NULL, e);
 }
 
 int
@@ -505,7 +510,7 @@ client_status(const struct home *h, int limit_ms, struct json **out, struct err 
 		body = json_object();
 		if (next != NULL)
 			body = json_set(body, "after", json_cstr(next));
-		if (ask_with(h, MSG_STATUS, body, -1, limit_ms, MSG_STATUS_IS, &page, NULL, e) != 0)
+		if (ask_with(h, MSG_STATUS, body, -1, limit_ms, MSG_STATUS_IS, &page, NULL, NULL, e) != 0)
 			break;
 		if (all != NULL)
 			all = add_page(json_remove(all, slice_of("next")), page.body);
@@ -645,9 +650,13 @@ client_restart(const struct home *h, struct err *e)
 	if (rc != 0)
 		return -1;
 	err_clear(e);
-	while (status_once(h, NULL, e) != 0) {
-		if (!is_worth_another(e) || left_ms(until) == 0)
+	while (status_once(h, NULL, NULL, e) != 0) {
+		if (!is_worth_another(e))
 			return -1;
+		if (left_ms(until) == 0) {
+			explain(h, e);
+			return -1;
+		}
 		pause_ms(&pause);
 	}
 	return 0;

@@ -107,6 +107,17 @@ on_hello(struct client *c, const struct message *m, int *passed)
 	return true;
 }
 
+/* With what a person can see whether it has left. */
+#define SEE_WHETHER "flowsup supervisor status"
+
+/* Who asks for a look at everything, which the next one has anyway, or is a resume that this one makes and
+ * cancels then: neither is to wait. */
+static bool
+is_at_home(const struct client *c, const struct message *m)
+{
+	return json_is_true(json_get(m->body, "scan")) || errand_of(c->daemon, c->pid) != NULL;
+}
+
 static bool
 on_poke(struct client *c, const struct message *m, int *passed)
 {
@@ -118,10 +129,9 @@ on_poke(struct client *c, const struct message *m, int *passed)
 		client_refuse(c, "a poke without a run id");
 		return false;
 	}
-	if (d->phase == PHASE_STOPPING && worker_find(d, run) == NULL)
+	if (d->phase == PHASE_STOPPING && worker_find(d, run) == NULL && !is_at_home(c, m))
 		return answer_error(c, ERR_BUSY,
-		    "the supervisor stops every run and leaves; the run stays queued",
-		    "flowsup list");
+		    "it stops every run and is about to leave; what is asked for is left to the next one", SEE_WHETHER);
 	if (*passed >= 0) {
 		int values = *passed;
 
@@ -193,6 +203,8 @@ on_status(struct client *c, const struct message *m, int *passed)
 	body = json_set(body, "unwritten", json_int(d->jobs.count));
 	body = json_set(body, "unwritten_why",
 	    json_string_lossy(slice_of(d->jobs.count > 0 ? d->jobs.last.msg : ""), NULL));
+	body = json_set(body, "stopping", json_bool(d->phase == PHASE_STOPPING));
+	body = kept_describe(d, json_set(body, "resuming", json_int(d->errands.counts[ERRAND_RESTART])));
 	body = json_set(body, "database_lost", json_bool(store_has_moved(d->store)));
 	if (w != NULL)
 		body = json_set(body, "next", json_cstr(last));
@@ -252,7 +264,11 @@ on_restart(struct client *c, const struct message *m, int *passed)
 	(void)passed;
 	(void)m;
 	if (d->phase != PHASE_WORKING)
-		return answer_error(c, ERR_BUSY, "the supervisor is about to leave", NULL);
+		return answer_error(c, ERR_BUSY, d->phase == PHASE_RESTARTING
+			? "it is about to execute itself anew"
+			: d->phase == PHASE_STOPPING
+			? "it stops every run and is about to leave; the next one is started anew by any command"
+			: "it is about to leave; the next one is started anew by any command", SEE_WHETHER);
 	c->waits = true;
 	d->phase = PHASE_RESTARTING;
 	loop_set_timer(&d->loop, TIMER_QUIET, clock_monotonic_ns() + DAEMON_QUIET_MS * NS_PER_MS);

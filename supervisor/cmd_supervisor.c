@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "client.h"
 #include "daemon.h"
+#include "leftover.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "flowsup/store.h"
@@ -113,11 +114,24 @@ print_workers(struct output *out, const struct json *workers)
 	table_print(t, out, "");
 }
 
+static void
+print_left(struct output *out, const struct json *status)
+{
+	int64_t kept = 0;
+
+	if (json_int64(json_get(status, "kept_operations"), &kept) && kept > 0)
+		out_printf(out, ", %lld %s without a worker", (long long)kept, kept == 1 ? "operation" : "operations");
+	if (json_is_true(json_get(status, "stopping")))
+		out_puts(out, "; it stops every run, then leaves");
+	out_puts(out, "\n");
+}
+
 /* That none runs is an answer: with JSON an object without a process. */
 static int
 say_none(const struct cli *c, const char *why)
 {
-	static const char *const unknown[] = {"pid", "version", "unwritten", "unwritten_why", "database_lost"};
+	static const char *const unknown[] = {"pid", "version", "unwritten", "unwritten_why", "stopping", "resuming",
+	    "kept_operations", "kept_runs", "database_lost"};
 	struct json *o = NULL;
 	size_t i;
 
@@ -178,8 +192,9 @@ run_status(struct cli *c, struct err *e)
 	}
 	(void)json_int64(json_get(status, "pid"), &pid);
 	(void)json_int64(json_get(status, "runs"), &runs);
-	out_printf(c->out, "supervisor %lld, version %s, %lld %s\n", (long long)pid,
+	out_printf(c->out, "supervisor %lld, version %s, %lld %s", (long long)pid,
 	    json_cstr_of(json_get(status, "version")), (long long)runs, runs == 1 ? "run" : "runs");
+	print_left(c->out, status);
 	if (runs > 0)
 		print_workers(c->out, json_get(status, "workers"));
 	json_unref(status);
@@ -210,7 +225,7 @@ static const struct cli_option stop_options[] = {
 
 enum { NAMES_MOST = 3, STOP_NOW_S = 120 /* without --timeout: grace, and then some */ };
 
-/* Every run has ended; what that means for its row is not on the disk. */
+/* Nothing goes on; what that means for rows is not on the disk. */
 static void
 say_what_is_unwritten(const struct json *status)
 {
@@ -220,32 +235,63 @@ say_what_is_unwritten(const struct json *status)
 	    why == NULL || *why == '\0' ? "" : ": ", why == NULL ? "" : why);
 }
 
+/* ": A, B" of the elements of an array, or of the members of an object. */
+static void
+add_names(struct buf *to, const struct json *names)
+{
+	size_t i, most = json_length(names) < NAMES_MOST ? json_length(names) : NAMES_MOST;
+	struct json_iter it = json_iterate(names);
+	bool is_list = json_type(names) == JSON_ARRAY;
+	const struct json *value;
+	struct slice name;
+
+	for (i = 0; i < most && json_next(&it, &name, &value); i++) {
+		buf_puts(to, i > 0 ? ", " : ": ");
+		buf_slice(to, is_list ? json_text(value) : name);
+	}
+	if (json_length(names) > NAMES_MOST)
+		buf_puts(to, ", ...");
+}
+
+static void
+add_awaited(struct buf *to, int64_t n, const char *what)
+{
+	if (n > 0)
+		buf_printf(to, "%s%lld %s%s", to->len > 0 ? ", and of " : "", (long long)n, what, n == 1 ? "" : "s");
+}
+
 static void
 say_what_is_waited_for(const struct json *status)
 {
-	const struct json *workers = json_get(status, "workers"), *unused;
-	struct json_iter it = json_iterate(workers);
-	size_t n = json_length(workers), i;
-	struct buf names = {0};
-	struct slice name;
+	const struct json *workers = json_get(status, "workers");
+	int64_t kept = 0, resuming = 0;
+	struct buf text = {0};
 
-	if (n == 0) {
-		say_what_is_unwritten(status);
-		return;
+	(void)json_int64(json_get(status, "kept_operations"), &kept);
+	(void)json_int64(json_get(status, "resuming"), &resuming);
+	add_awaited(&text, (int64_t)json_length(workers), "run");
+	add_names(&text, workers);
+	add_awaited(&text, kept, "operation");
+	if (kept > 0) {
+		buf_puts(&text, " whose worker is dead");
+		add_names(&text, json_get(status, "kept_runs"));
 	}
-	for (i = 0; i < NAMES_MOST && json_next(&it, &name, &unused); i++)
-		buf_printf(&names, "%s%.*s", i > 0 ? ", " : "", (int)name.len, name.data);
-	cli_note("waits for the end of %zu run%s: %s%s", n, n == 1 ? "" : "s", buf_text(&names),
-	    n > NAMES_MOST ? ", ..." : "");
-	buf_clear(&names);
+	add_awaited(&text, resuming, "automatic resume");
+	if (text.len == 0)
+		say_what_is_unwritten(status);
+	else
+		cli_note("waits for the end of %s", buf_text(&text));
+	buf_clear(&text);
 }
 
-/* What goes on all the same: a live worker that a supervisor serves, or a job that will be resumed. */
+/* What goes on all the same: runs that a supervisor serves or will start, and what dead workers left. */
 struct going_on {
 	const struct home *home;
-	char run[RUN_ID_TEXT];
+	struct leftovers *left;
 	size_t count;
-	bool restarting;
+	char run[RUN_ID_TEXT];
+	const char *how;
+	struct err failed;
 };
 
 static bool
@@ -257,46 +303,83 @@ has_worker(const struct home *h, const struct session *s)
 	if (fd >= 0 && run_lock_held(fd, &held, NULL) != 0)
 		held = false;
 	fd_close(&fd);
-	return held && !json_is_true(json_get(s->policy, "foreground"));
+	return held;
+}
+
+/* Nobody sees to what is left of a crashed run but a resume, which would be looked at itself. */
+static bool
+has_left(struct going_on *g, const struct session *s)
+{
+	const struct json *running = json_get(s->metadata, "running_operations");
+	struct attempts a = {0};
+	int run_fd, n;
+
+	if (s->resumed_as_run[0] != '\0' || (running != NULL && json_length(running) == 0))
+		return false;
+	run_fd = rundir_open(g->home, s->run_id, NULL);
+	if (run_fd < 0 || attempts_read(run_fd, &a, NULL) != 0)
+		attempts_clear(&a);
+	n = leftovers_count(g->left, s->run_id, run_fd, &a, &g->failed);
+	attempts_clear(&a);
+	fd_close(&run_fd);
+	return n > 0;
+}
+
+/* How it goes on, or NULL. */
+static const char *
+goes_on(struct going_on *g, const struct session *s)
+{
+	if (session_is_copy(s, g->home))
+		return NULL;
+	if (s->status == STATUS_CRASHED) {
+		if (session_is_restarting(s))
+			return "waits for its automatic resume";
+		return has_left(g, s) ? "has crashed, and operations of it still run" : NULL;
+	}
+	/* A command looks after one in its foreground. */
+	if (json_is_true(json_get(s->policy, "foreground")))
+		return NULL;
+	if (s->status == STATUS_QUEUED)
+		return "is queued";
+	return has_worker(g->home, s) ? "goes on" : NULL;
 }
 
 static int
 see_going_on(void *arg, const struct session *s)
 {
 	struct going_on *g = arg;
-	bool restarting = session_is_restarting(s);
+	const char *how = goes_on(g, s);
 
-	if (session_is_copy(s, g->home) || !(restarting || has_worker(g->home, s)))
-		return 0;
-	if (g->count++ == 0) {
+	if (how != NULL && g->count++ == 0) {
 		memcpy(g->run, s->run_id, sizeof(g->run));
-		g->restarting = restarting;
+		g->how = how;
 	}
-	return 0;
+	return g->failed.code != ERR_NONE;
 }
 
 /* The supervisor that was to wait has left: by itself after the last end, or because somebody ended it. */
 static int
 check_all_ended(const struct home *h, struct err *e)
 {
-	static const struct session_filter live = {
-	    .nstatuses = 3, .statuses = {STATUS_STARTING, STATUS_RUNNING, STATUS_PAUSED}};
-	static const struct session_filter restarting = {.restarting = true};
-	struct going_on g = {.home = h};
+	static const struct session_filter all = {.nstatuses = 5,
+	    .statuses = {STATUS_STARTING, STATUS_RUNNING, STATUS_PAUSED, STATUS_QUEUED, STATUS_CRASHED}};
+	struct going_on g = {.home = h, .left = leftovers_new(h)};
 	struct store *s = NULL;
-	int rc = store_open(h, STORE_COMMAND, false, STORE_BUSY_MS, &s, e);
+	int rc = g.left == NULL ? err_nomem(e) : store_open(h, STORE_COMMAND, false, STORE_BUSY_MS, &s, e);
 
 	if (rc == 0)
-		rc = session_list(s, &live, see_going_on, &g, e);
-	if (rc == 0)
-		rc = session_list(s, &restarting, see_going_on, &g, e);
+		rc = session_list(s, &all, see_going_on, &g, e);
 	store_close(s);
+	leftovers_free(g.left);
+	if (rc == 0 && g.failed.code != ERR_NONE) {
+		*e = g.failed;
+		rc = -1;
+	}
 	if (rc != 0 || g.count == 0)
 		return rc;
 	err_set(e, ERR_RUNNING, "the supervisor has left, and %zu run%s not at %s end: run %s %s", g.count,
-	    g.count == 1 ? " is" : "s are", g.count == 1 ? "its" : "their", g.run,
-	    g.restarting ? "waits for its automatic resume" : "goes on");
-	return g.restarting ? err_hint(e, "flowsup stop %s", g.run) : err_hint(e, "flowsup supervisor stop --all");
+	    g.count == 1 ? " is" : "s are", g.count == 1 ? "its" : "their", g.run, g.how);
+	return err_hint(e, "flowsup supervisor stop --all");
 }
 
 static int

@@ -347,14 +347,14 @@ write_the_rest(struct daemon *d)
 	clients_failed(d, &why);
 }
 
-/* Every worker has gone, and what is to be written about them cannot be: a full disk may stay full. */
+/* Nothing goes on, and what is to be written about it cannot be: a full disk may stay full. */
 static void
 leave_unwritten(struct daemon *d)
 {
 	const struct err *last = &d->jobs.last;
 	struct err why = {0};
 
-	if (d->workers.count > 0 || daemon_is_quiet(d))
+	if (stop_all_waits(d) || daemon_is_quiet(d))
 		return;
 	err_set(&why, code_of_unwritten(last),
 	    "it leaves, and %u change%s of runs %s not recorded, such as ends: %s", d->jobs.count,
@@ -537,84 +537,22 @@ leaves(struct daemon *d)
 	return true;
 }
 
-/* ---- Stopping every run ---- */
-
-static enum job_result
-stop_job(struct daemon *d, struct job *j, struct err *e)
-{
-	bool now = j->to == STATUS_CANCELLED;
-	struct worker *w = worker_find(d, j->run_id);
-	struct err ignored = {0};
-	struct json *payload;
-	char id[UUID_TEXT];
-
-	if (w == NULL)
-		return JOB_DONE;
-	payload = json_set(json_object(), "mode", json_cstr(now ? "now" : "drain"));
-	if (control_insert(d->store, j->run_id, "stop", payload, id, e) == 0) {
-		daemon_worked(d);
-		worker_poke(w);
-		return JOB_DONE;
-	}
-	if (e->code == ERR_BUSY)
-		return JOB_BUSY;
-	/* It ended meanwhile, or there is no room for a row: then it is told directly. */
-	if (e->code != ERR_REFUSED && w->channel.fd >= 0)
-		(void)message_send(w->channel.fd, MSG_DRAIN,
-		    json_set(json_object(), "now", json_bool(now)), -1, &ignored);
-	return e->code == ERR_REFUSED ? JOB_DONE : JOB_FAILED;
-}
-
-static int
-on_queued(void *arg, const struct session *s)
-{
-	struct daemon *d = arg;
-
-	if (!session_is_copy(s, &d->home))
-		queue_move(d, s->run_id, STATUS_CANCELLED, "run.cancelled.queued", NULL, false);
-	return 0;
-}
-
-static enum job_result
-cancel_queued_job(struct daemon *d, struct job *j, struct err *e)
-{
-	const struct session_filter queued = {.statuses = {STATUS_QUEUED}, .nstatuses = 1};
-
-	(void)j;
-	return session_list(d->store, &queued, on_queued, d, e) == 0 ? JOB_DONE : JOB_FAILED;
-}
-
-void
-daemon_stop_run(struct daemon *d, const char *run_id, bool now)
-{
-	struct job *j = job_new(stop_job, run_id, true);
-
-	if (j != NULL)
-		j->to = now ? STATUS_CANCELLED : STATUS_RUNNING;
-	jobs_add(d, j, false);
-}
-
-static void
-stop_workers(struct daemon *d, bool now)
-{
-	struct worker *w;
-
-	d->phase = PHASE_STOPPING;
-	for (w = worker_after(d, ""); w != NULL; w = worker_after(d, w->run_id))
-		daemon_stop_run(d, w->run_id, now);
-}
+/* ---- Being told to ---- */
 
 /* With process 1 everything in its pid namespace ends, by SIGKILL. What waits goes on waiting. */
 void
 daemon_told_to_leave(struct daemon *d, const char *cause)
 {
-	if (getpid() != 1 || d->workers.count == 0 || d->phase != PHASE_WORKING) {
+	unsigned left = 0;
+	bool any = kept_goes_on(d, &left) || d->workers.count > 0;
+
+	if (getpid() != 1 || !any || d->phase != PHASE_WORKING) {
 		daemon_leave(d, cause);
 		return;
 	}
-	log_line(LOG_INFO, "%s: it is process 1, with which all ends: stops %u run%s", cause, d->workers.count,
-	    d->workers.count == 1 ? "" : "s");
-	stop_workers(d, true);
+	log_line(LOG_INFO, "%s: it is process 1, with which all ends: stops %u run%s and %u operation%s without a worker",
+	    cause, d->workers.count, d->workers.count == 1 ? "" : "s", left, left == 1 ? "" : "s");
+	stop_all_begin(d, false, true);
 	loop_set_timer(&d->loop, TIMER_FIRST, clock_monotonic_ns() + DAEMON_FIRST_MS * NS_PER_MS);
 }
 
@@ -624,23 +562,30 @@ daemon_stop_all(struct daemon *d, bool now)
 	if (d->phase == PHASE_LEAVING)
 		return;
 	log_line(LOG_INFO, "stops every run (%s)", now ? "now" : "drain");
-	jobs_add(d, job_new(cancel_queued_job, "", true), false);
-	stop_workers(d, now);
+	stop_all_begin(d, true, now);
 }
 
 /* ---- The loop ---- */
+
+static void
+follow_stopping(struct daemon *d)
+{
+	if (stop_all_waits(d))
+		loop_stop_timer(&d->loop, TIMER_QUIET);
+	else if (daemon_is_quiet(d) && stop_all_is_over(d))
+		daemon_leave(d, "every run was stopped");
+	else if (!loop_timer_is_set(&d->loop, TIMER_QUIET))
+		loop_set_timer(&d->loop, TIMER_QUIET,
+		    clock_monotonic_ns() + DAEMON_QUIET_MS * NS_PER_MS);
+}
 
 static void
 follow_phase(struct daemon *d)
 {
 	struct err e = {0};
 
-	if (d->phase == PHASE_STOPPING && d->workers.count == 0 && daemon_is_quiet(d))
-		daemon_leave(d, "every run was stopped");
-	else if (d->phase == PHASE_STOPPING && d->workers.count == 0 &&
-	    !loop_timer_is_set(&d->loop, TIMER_QUIET))
-		loop_set_timer(&d->loop, TIMER_QUIET,
-		    clock_monotonic_ns() + DAEMON_QUIET_MS * NS_PER_MS);
+	if (d->phase == PHASE_STOPPING)
+		follow_stopping(d);
 	if (d->options.only != NULL && foreground_is_over(d))
 		daemon_leave(d, "its run has ended");
 	if (d->phase != PHASE_RESTARTING || !daemon_is_quiet(d))
@@ -710,6 +655,7 @@ clear(struct daemon *d)
 	reports_clear(d);
 	errands_clear(d);
 	restarts_clear(d);
+	stop_all_clear(d);
 	secrets_clear(d);
 	jobs_clear(&d->jobs);
 	kept_clear(d);
@@ -768,6 +714,7 @@ daemon_main(const struct daemon_options *o, struct err *e)
 	kept_init(&d.kept);
 	errands_init(&d.errands);
 	TAILQ_INIT(&d.restarts);
+	stop_all_init(&d.stop_all);
 	secrets_init(&d.secrets);
 	clients_init(&d.clients);
 	RB_INIT(&d.workers.by_run);

@@ -1,7 +1,7 @@
 /*
  * The supervisor: what its parts share. One process per home, held by the lock of home.h.
  *
- *	working -> stopping (every run got a stop; leaves after the last end)
+ *	working -> stopping (stop_all.h; leaves after the last end)
  *	   |  \________|___> leaving (socket unlinked, lock released, workers go on)
  *	   \_______________> restarting (executes itself anew when nothing is half done)
  */
@@ -27,6 +27,7 @@
 #include "report.h"
 #include "restart.h"
 #include "secrets.h"
+#include "stop_all.h"
 
 /* ---- For cmd_supervisor.c ---- */
 
@@ -103,6 +104,7 @@ struct daemon {
 	struct kept kept;
 	struct errands errands;
 	struct restart_list restarts;
+	struct stop_all stop_all;
 	struct secrets secrets;
 	struct clients clients;
 	struct fs_identity door; /* the socket's name, as this supervisor made it */
@@ -129,7 +131,6 @@ void daemon_leave(struct daemon *d, const char *cause);
 /* By a signal or a client: workers go on, unless they end with this process. */
 void daemon_told_to_leave(struct daemon *d, const char *cause);
 void daemon_stop_all(struct daemon *d, bool now);
-void daemon_stop_run(struct daemon *d, const char *run_id, bool now);
 void daemon_worked(struct daemon *d); /* the database was written to */
 int daemon_listen(struct daemon *d, struct err *e);
 /* Nobody is served yet, so that it waits for whoever makes or writes the database; later calls hardly do. */
@@ -145,6 +146,9 @@ bool place_has_door(const struct daemon *d);
 void place_look(void *daemon); /* timer */
 
 /* queue.c: runs that wait, and what happens to a run whose poke came */
+/* A run that somebody else looks after: the home that this one is a copy of, a command in whose foreground
+ * it is, or another host or pid namespace, where its worker may live unless its lock is proof. */
+bool queue_is_left_alone(const struct daemon *d, const struct session *s);
 void queue_look(struct daemon *d, const char *run_id);
 void queue_notice(struct daemon *d);
 /* When the line is empty: has a scan that left some out followed by another. */

@@ -61,7 +61,7 @@ foreground_signal(struct daemon *d, int sig)
 
 	log_line(LOG_WARNING, "%s: run %s %s", proc_signal_name(sig), f->run_id,
 	    now ? "is ended now" : "starts nothing more; once more ends what runs");
-	daemon_stop_run(d, f->run_id, now);
+	stop_all_run(d, f->run_id, now);
 }
 
 bool

@@ -40,8 +40,8 @@ kept_is_watched(const struct daemon *d, const char *run_id)
 	return find_run(d, run_id) != NULL;
 }
 
-static struct kept_run *
-run_of(struct daemon *d, const char *run_id)
+struct kept_run *
+kept_run_of(struct daemon *d, const char *run_id)
 {
 	struct kept_run *r = find_run(d, run_id);
 
@@ -164,9 +164,56 @@ kept_over(struct kept_op *o)
 
 	op_drop(o);
 	/* While all of it is being ended there may be more than these. */
-	if (!r->resumed && !kept_is_ending(r))
+	if (!r->resumed && !r->queued && !kept_is_ending(r))
 		kept_store_list(r);
 	kept_run_look(r);
+}
+
+/* What is only to be written down does not. */
+static unsigned
+going_on(const struct kept_run *r)
+{
+	const struct kept_op *o;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(o, &r->ops, entry)
+	{
+		n += !r->resumed && o->tries == 0;
+	}
+	return n;
+}
+
+bool
+kept_goes_on(const struct daemon *d, unsigned *count)
+{
+	const struct kept_run *r;
+	unsigned n = 0;
+	bool any = false;
+
+	TAILQ_FOREACH(r, &d->kept.runs, entry)
+	{
+		n += going_on(r);
+		any = any || (!r->resumed && !TAILQ_EMPTY(&r->ends));
+	}
+	if (count != NULL)
+		*count = n;
+	return any || n > 0;
+}
+
+struct json *
+kept_describe(const struct daemon *d, struct json *o)
+{
+	struct json *runs = json_array();
+	const struct kept_run *r;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(r, &d->kept.runs, entry)
+	{
+		if (going_on(r) > 0 && json_length(runs) < KEPT_NAMED)
+			runs = json_append(runs, json_cstr(r->run_id));
+		n += going_on(r);
+	}
+	return json_set(json_set(o, "kept_operations", json_int(n)), "kept_runs", runs);
 }
 
 void
@@ -429,7 +476,7 @@ watch(struct daemon *d, const char *run_id, const struct json *line, const struc
 	int pidfd = o != NULL && like->tries == 0 ? proc_open(like->id, &e) : -1;
 
 	forget_elsewhere(d, like);
-	r = pidfd >= 0 || (o != NULL && like->tries > 0) ? run_of(d, run_id) : NULL;
+	r = pidfd >= 0 || (o != NULL && like->tries > 0) ? kept_run_of(d, run_id) : NULL;
 	if (r == NULL) {
 		fd_close(&pidfd);
 		free(o);
@@ -467,7 +514,7 @@ hear_lines(struct daemon *d, const char *run_id, const struct json *lines)
 }
 
 void
-kept_report(struct daemon *d, const char *run_id, const struct json *answer)
+kept_report(struct daemon *d, const char *run_id, const struct json *answer, bool queued)
 {
 	struct kept_run *r;
 
@@ -476,6 +523,7 @@ kept_report(struct daemon *d, const char *run_id, const struct json *answer)
 	r = find_run(d, run_id);
 	if (r == NULL)
 		return;
+	r->queued = queued;
 	kept_ask_policy(r, json_get(answer, "orphans_s"));
 	kept_arm(d);
 }

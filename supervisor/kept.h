@@ -29,9 +29,18 @@ struct kept {
 
 void kept_init(struct kept *k);
 void kept_clear(struct daemon *d);
-/* What a report says of a crashed run. */
-void kept_report(struct daemon *d, const char *run_id, const struct json *answer);
+/* What a report says of a crashed run, or of a resume in the queue. */
+void kept_report(struct daemon *d, const char *run_id, const struct json *answer, bool queued);
 bool kept_is_watched(const struct daemon *d, const char *run_id);
+/* Whether any runs, or is being ended, whose run no other goes on with; *count (may be NULL) of those that are
+ * known. */
+bool kept_goes_on(const struct daemon *d, unsigned *count);
+/* Adds "kept_operations", their number, and "kept_runs", the first KEPT_NAMED of their runs. */
+enum { KEPT_NAMED = 16 };
+struct json *kept_describe(const struct daemon *d, struct json *o);
+/* The time of these is over; of those of one run also what no report names. */
+void kept_end_all(struct daemon *d);
+void kept_end_run(struct daemon *d, const char *run_id);
 /* A child that has ended and is not reaped yet: true when it was one of ours, and is reaped now or when
  * its end is written down. */
 bool kept_reap(struct daemon *d, pid_t pid);

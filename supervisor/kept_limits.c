@@ -87,6 +87,12 @@ is_stopped_now(struct daemon *d, const char *run_id, bool *is, struct err *e)
 	return 0;
 }
 
+static bool
+ends_all(const struct daemon *d)
+{
+	return d->phase == PHASE_STOPPING && d->stop_all.now;
+}
+
 static enum job_result
 policy_job(struct daemon *d, struct job *j, struct err *e)
 {
@@ -101,6 +107,7 @@ policy_job(struct daemon *d, struct job *j, struct err *e)
 	rc = session_read(d->store, j->run_id, &s, e);
 	if (rc == 0)
 		rc = is_stopped_now(d, j->run_id, &stopped, e);
+	stopped = stopped || ends_all(d);
 	if (rc == 0 && !stopped && !stored_until(d, &s, &until))
 		rc = store_until(d, j->run_id, j->value, &until, e);
 	if (rc == 0) {
@@ -195,7 +202,7 @@ helper_ended(struct kept_end *n, const struct proc_end *end)
 	if (status == END_RESUMED)
 		r->resumed = true;
 	end_free(n);
-	if (all && !r->resumed)
+	if (all && !r->resumed && !r->queued)
 		kept_store_list(r);
 	kept_arm(d);
 	kept_run_look(r);
@@ -301,6 +308,33 @@ end_some(struct kept_run *r, const char *op, const char *class)
 	else
 		log_line(LOG_ERROR, "run %s: %s", r->run_id, e.msg);
 	end_free(n);
+}
+
+void
+kept_end_all(struct daemon *d)
+{
+	struct kept_run *r;
+
+	TAILQ_FOREACH(r, &d->kept.runs, entry)
+	{
+		r->until_ns = clock_monotonic_ns();
+	}
+	kept_arm(d);
+}
+
+void
+kept_end_run(struct daemon *d, const char *run_id)
+{
+	struct kept_run *r = kept_run_of(d, run_id);
+
+	if (r == NULL)
+		return;
+	r->queued = true;
+	r->until_ns = clock_monotonic_ns();
+	if (!kept_is_ending(r))
+		end_some(r, "", "cancelled");
+	kept_arm(d);
+	kept_run_look(r);
 }
 
 /* ---- One operation ---- */

@@ -43,6 +43,7 @@ struct kept_run {
 	struct daemon *daemon;
 	char run_id[RUN_ID_TEXT];
 	struct kept_ops ops;
+	bool queued;	  /* a resume that has no worker yet: its row says nothing of them */
 	bool resumed;	  /* its limits are the business of another run's worker */
 	int64_t until_ns; /* INT64_MAX: for any time, or not known yet */
 	int64_t again_ns; /* not before: a try to end all of it */
@@ -67,6 +68,8 @@ void kept_write(struct kept_op *o);
 /* Nothing of it is left to be watched. The same. */
 void kept_over(struct kept_op *o);
 bool kept_has_record(struct daemon *d, const struct kept_op *o);
+/* The entry of a run, made where there is none; NULL: out of memory (logged). */
+struct kept_run *kept_run_of(struct daemon *d, const char *run_id);
 /* Frees r when nothing of it is left. */
 void kept_run_look(struct kept_run *r);
 

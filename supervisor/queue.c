@@ -334,12 +334,8 @@ is_known_dead(const struct daemon *d, const struct session *s, const struct proc
 	return !held;
 }
 
-/*
- * A run that somebody else looks after: the home that this one is a copy of, a command in whose foreground
- * it is, or another host or pid namespace, where its worker may live unless its lock is proof.
- */
-static bool
-is_left_alone(const struct daemon *d, const struct session *s)
+bool
+queue_is_left_alone(const struct daemon *d, const struct session *s)
 {
 	struct proc_place there;
 	bool other_boot;
@@ -374,12 +370,15 @@ look_job(struct daemon *d, struct job *j, struct err *e)
 	secrets_settle(d, &s);
 	if (w != NULL)
 		result = start_again(d, &s, w, e);
-	else if (is_left_alone(d, &s))
+	else if (queue_is_left_alone(d, &s))
 		result = JOB_DONE;
 	else if (s.status == STATUS_QUEUED)
 		result = start_run(d, &s, e);
 	else if (!status_is_terminal(s.status))
 		result = adopt_run(d, &s, e);
+	/* All that were known then were told. */
+	if (d->phase == PHASE_STOPPING && w == NULL && worker_find(d, j->run_id) != NULL)
+		stop_all_run(d, j->run_id, d->stop_all.now);
 	session_clear(&s);
 	return result;
 }

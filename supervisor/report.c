@@ -125,14 +125,16 @@ keep_count(struct daemon *d, const char *run_id, const struct json *saved)
 }
 
 static void
-keep(struct daemon *d, const char *run_id, const struct json *answer, bool count_only)
+keep(struct daemon *d, const char *run_id, const struct json *answer, enum report_for about)
 {
 	const struct json *value;
 	struct job *j;
 	size_t i;
 
+	if (about == REPORT_RUNNING)
+		return;
 	keep_count(d, run_id, json_get(answer, "saved"));
-	for (i = 0; !count_only && i < sizeof(kept) / sizeof(kept[0]); i++) {
+	for (i = 0; about == REPORT_CRASH && i < sizeof(kept) / sizeof(kept[0]); i++) {
 		value = json_get(answer, kept[i]);
 		j = value == NULL ? NULL : job_new(keep_job, run_id, false);
 		if (j == NULL)
@@ -161,9 +163,9 @@ hear(struct report *r)
 	if (rc > 0 && json_parse(buf_view(&packet), &options, &answer, NULL, &e) == 0) {
 		r->answered = true;
 		/* What ended meanwhile is written down before the row says that it is known. */
-		if (!r->count_only)
-			kept_report(r->daemon, r->run_id, answer);
-		keep(r->daemon, r->run_id, answer, r->count_only);
+		if (r->about != REPORT_COUNT)
+			kept_report(r->daemon, r->run_id, answer, r->about == REPORT_RUNNING);
+		keep(r->daemon, r->run_id, answer, r->about);
 	} else if (!r->answered) {
 		log_line(LOG_WARNING, "run %s: no report on its checkpoint: %s", r->run_id, e.msg);
 	}
@@ -296,37 +298,44 @@ report_is_asked(const struct daemon *d, const char *run_id)
 	return false;
 }
 
-static void
-ask(struct daemon *d, const char *run_id, bool count_only)
+static bool
+ask(struct daemon *d, const char *run_id, enum report_for about)
 {
 	struct report *r;
 
 	if (d->phase == PHASE_LEAVING || d->reports.waiting >= REPORT_RUNS)
-		return;
+		return false;
 	r = calloc(1, sizeof(*r));
 	if (r == NULL) {
 		log_line(LOG_WARNING, "run %s: no report on its checkpoint: out of memory", run_id);
-		return;
+		return false;
 	}
 	r->daemon = d;
-	r->count_only = count_only;
+	r->about = about;
 	r->process.fd = r->channel.fd = -1;
 	strlcpy(r->run_id, run_id, sizeof(r->run_id));
 	TAILQ_INSERT_TAIL(&d->reports.list, r, entry);
 	d->reports.waiting++;
 	start_next(d);
+	return true;
 }
 
 void
 report_ask(struct daemon *d, const char *run_id)
 {
-	ask(d, run_id, false);
+	(void)ask(d, run_id, REPORT_CRASH);
 }
 
 void
 report_ask_count(struct daemon *d, const char *run_id)
 {
-	ask(d, run_id, true);
+	(void)ask(d, run_id, REPORT_COUNT);
+}
+
+bool
+report_ask_running(struct daemon *d, const char *run_id)
+{
+	return ask(d, run_id, REPORT_RUNNING);
 }
 
 void

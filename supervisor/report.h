@@ -24,6 +24,8 @@ enum {
 #define REPORT_MOST ((size_t)64 << 20) /* of what it says */
 #define REPORT_MEMORY ((rlim_t)2 << 30) /* RLIMIT_AS: a base of JSON_MAX_PROGRAM and its values */
 
+enum report_for { REPORT_CRASH, REPORT_COUNT, REPORT_RUNNING };
+
 struct report {
 	TAILQ_ENTRY(report) entry;
 	struct daemon *daemon;
@@ -32,7 +34,7 @@ struct report {
 	struct source process, channel;
 	int64_t until_ns;
 	bool answered;
-	bool count_only;
+	enum report_for about;
 };
 TAILQ_HEAD(report_list, report);
 
@@ -46,6 +48,8 @@ void reports_clear(struct daemon *d);
 void report_ask(struct daemon *d, const char *run_id);
 /* Of a killed run, of which nothing is left, only what is done. */
 void report_ask_count(struct daemon *d, const char *run_id);
+/* Of a resume in the queue what runs of it, for the table of kept.h; false: there is no room for it now. */
+bool report_ask_running(struct daemon *d, const char *run_id);
 bool report_is_asked(const struct daemon *d, const char *run_id);
 /* Also while its count is not in the row yet. */
 bool report_is_awaited(const struct daemon *d, const char *run_id);

@@ -87,11 +87,14 @@ give_up_job(struct daemon *d, struct job *j, struct err *e)
 	return JOB_DONE;
 }
 
-static void
-give_up(struct daemon *d, const char *run_id, const char *why)
+void
+restart_give_up(struct daemon *d, const char *run_id, const char *why)
 {
 	struct job *j = job_new(give_up_job, run_id, true);
+	struct restart *r = find(d, run_id);
 
+	if (r != NULL && r->due_ns != 0)
+		forget(d, r);
 	if (j != NULL)
 		j->text = strdup(why);
 	jobs_add(d, j, false);
@@ -129,8 +132,10 @@ consider(struct daemon *d, const struct session *s)
 {
 	if (!session_is_restarting(s) || session_is_copy(s, &d->home))
 		return;
-	if (restart_was_quick(s) && s->quick_deaths + 1 >= RESTART_QUICK_DEATHS)
-		give_up(d, s->run_id, "its workers died soon after their start, one after the other");
+	if (stop_all_gives_up(d) != NULL)
+		restart_give_up(d, s->run_id, stop_all_gives_up(d));
+	else if (restart_was_quick(s) && s->quick_deaths + 1 >= RESTART_QUICK_DEATHS)
+		restart_give_up(d, s->run_id, "its workers died soon after their start, one after the other");
 	else
 		wait_for_turn(d, s);
 }
@@ -228,7 +233,7 @@ restart_ended(struct errand *a, const struct proc_end *end)
 
 	if (end->known && !end->signaled && end->code == 0) {
 		log_line(LOG_INFO, "run %s was resumed by itself", a->run_id);
-	} else if (r != NULL && is_worth_another(a, end) && r->tries < RESTART_TRIES) {
+	} else if (r != NULL && is_worth_another(a, end) && r->tries < RESTART_TRIES && stop_all_gives_up(d) == NULL) {
 		errand_outcome(a, end, text);
 		log_line(LOG_INFO, "run %s: its resume failed, and is tried again in %llds: %s", a->run_id,
 		    (long long)(restart_pause_ns(r->tries) / NS_PER_S), text);
@@ -236,7 +241,7 @@ restart_ended(struct errand *a, const struct proc_end *end)
 		return;
 	} else {
 		errand_outcome(a, end, text);
-		give_up(d, a->run_id, text);
+		restart_give_up(d, a->run_id, text);
 	}
 	if (r != NULL)
 		forget(d, r);

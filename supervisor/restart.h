@@ -38,6 +38,8 @@ bool restart_was_quick(const struct session *s);
 void restarts_clear(struct daemon *d);
 /* The run has crashed: looks at its row and acts on its policy. */
 void restart_consider(struct daemon *d, const char *run_id);
+/* None is made any more, unless one is under way that has made its run already. The row says why. */
+void restart_give_up(struct daemon *d, const char *run_id, const char *why);
 /* All that wait for one, after a start. */
 int restart_scan(struct daemon *d, struct err *e);
 void restarts_due(void *daemon); /* timer */

@@ -72,10 +72,12 @@ end(const struct end_arguments *a, const struct home *h, const struct session *s
 	return rc == 0 ? END_DONE : END_FAILED;
 }
 
+/* A resume in the queue has what outlived its predecessor's worker. */
 static bool
 is_ours(const struct session *s)
 {
-	return s->status == STATUS_CRASHED && s->resumed_as_run[0] == '\0';
+	return s->resumed_as_run[0] == '\0' &&
+	    (s->status == STATUS_CRASHED || (s->status == STATUS_QUEUED && s->resumed_from_run[0] != '\0'));
 }
 
 static int
