@@ -176,6 +176,14 @@ for version in '"version":1,' ''; do
 	equal "with spawned entries it is refused" 4 $?
 	matches "and why" '1 operation was added .*version 1 does not hold what is needed to rebuild it' "$(cat "$T/err")"
 	check "but it verifies" silent "$FLOWSUP" checkpoint verify "./two.$round"
+	for format in 2 3; do
+		"$FLOWSUP" checkpoint export --checkpoint-format $format "./two.$round" "./two.$round.$format" >"$T/id" 2>"$T/err"
+		equal "and is exported as version $format" 0 $?
+		"$FLOWSUP" checkpoint verify "./two.$round.$format" >"$T/out" 2>"$T/err"
+		equal "which lacks what an entry of it must have" "4 1" "$? $(grep -c 'n-1: .*operation' "$T/out")"
+		"$FLOWSUP" resume "./two.$round.$format" --dry-run >"$T/out" 2>"$T/err"
+		equal "and is not resumed either" "4 1" "$? $(grep -c '^n-1 *refused' "$T/out")"
+	done
 done
 
 witness='[{"node_id":"n-1","status":"completed","response":"r","operation":"x","escalated_from":"n-0"}]'
