@@ -109,14 +109,14 @@ static int
 look(void *arg, const struct session *s)
 {
 	struct listing *l = arg;
-
 	/* A copy's is asked for where it belongs, and refused here. */
-	if (session_owner(s, l->home) != NULL)
-		;
-	else if (s->status == STATUS_QUEUED && s->reason_code != NULL &&
+	const bool own = session_owner(s, l->home) == NULL;
+
+	if (own && s->status == STATUS_QUEUED && s->reason_code != NULL &&
 	    strcmp(s->reason_code, "run.queued.environment") == 0)
 		add(l, s, "environment", NULL, NULL, resume_text(l, s), NULL);
-	else if ((s->status == STATUS_RUNNING || s->status == STATUS_PAUSED) && !session_is_draining(s))
+	else if (own && (s->status == STATUS_RUNNING || s->status == STATUS_PAUSED) &&
+	    !session_is_draining(s))
 		add_operations(l, s);
 	add_blocking(l, s);
 	return l->all == NULL;

@@ -79,10 +79,7 @@ matches "with its answer" '"status":"completed","response":"turns: slow\|"' "$(e
 matches "and its conversation" '"response":"turns: slow\|ok two\|"' "$(entry b)"
 
 # ---- Conversations in files of the run's own ----
-mkdir -p "$T/config/flowsup/providers"
-on='["sh","-c","cat >>\"$1\"; cat \"$1\"","sh","{store}"]'
-printf '{"provider":1,"name":"stored","verified":null,"reads_user_settings":false,"prompt":"stdin","start":{"new":%s,"resume":%s},"conversation":{"id":"none","store":"notes.txt"},"output":{"format":"text"},"exit_0_reliable":false}\n' \
-	"$on" "$on" >"$T/config/flowsup/providers/stored.json"
+stored_provider
 export T
 cat >stored.yaml <<'END'
 name: stored

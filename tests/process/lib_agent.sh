@@ -20,6 +20,13 @@ own_provider() {
 	mkdir -p "$T/config/flowsup/providers"
 	sed "$@" "$BUILD/share/flowsup/providers/claude.json" >"$T/config/flowsup/providers/claude.json"
 }
+# The provider `stored`: its conversation is a file of the run, to which each instruction is added.
+stored_provider() {
+	local on='["sh","-c","cat >>\"$1\"; cat \"$1\"","sh","{store}"]'
+	mkdir -p "$T/config/flowsup/providers"
+	printf '{"provider":1,"name":"stored","verified":null,"reads_user_settings":false,"prompt":"stdin","start":{"new":%s,"resume":%s},"conversation":{"id":"none","store":"notes.txt"},"output":{"format":"text"},"exit_0_reliable":false}\n' \
+		"$on" "$on" >"$T/config/flowsup/providers/stored.json"
+}
 # Runs the flow to its end; $RUN is its id.
 run_flow() {
 	RUN=$("$FLOWSUP" start "$T/flow.yaml") || return 1

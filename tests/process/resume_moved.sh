@@ -5,10 +5,7 @@
 # shellcheck source=lib_agent.sh
 . "$(dirname "$0")/lib_agent.sh"
 
-mkdir -p "$T/config/flowsup/providers"
-on='["sh","-c","cat >>\"$1\"; cat \"$1\"","sh","{store}"]'
-printf '{"provider":1,"name":"stored","verified":null,"reads_user_settings":false,"prompt":"stdin","start":{"new":%s,"resume":%s},"conversation":{"id":"none","store":"notes.txt"},"output":{"format":"text"},"exit_0_reliable":false}\n' \
-	"$on" "$on" >"$T/config/flowsup/providers/stored.json"
+stored_provider
 export T
 cat >moved.yaml <<'END'
 name: moved
