@@ -18,6 +18,9 @@
 
 enum { TRY_MS = 100, LOCK_LIMIT_MS = 10000 };
 
+static const int interruptions[] = {SIGHUP, SIGINT, SIGTERM};
+enum { INTERRUPTIONS = sizeof(interruptions) / sizeof(interruptions[0]) };
+
 static const char *const examples[] = {
     "flowsup kill @last    # worker and operations are gone when it returns", NULL};
 
@@ -32,8 +35,10 @@ struct killing {
 	struct endops_result ended;
 	struct err row;	       /* why the row could not be written */
 	bool may_be_left; /* processes that nothing tells of: an operation was to leave what it started */
-	struct proc_id *below; /* what descended from the worker */
-	size_t nbelow, below_cap;
+	struct proc_id *seen; /* what descended from the worker */
+	size_t nseen, seen_cap;
+	int standing_fd; /* the worker, while it is stopped, or -1 */
+	struct sigaction before[INTERRUPTIONS];
 };
 
 /* ---- The worker ---- */
@@ -68,24 +73,24 @@ worker_from_supervisor(struct killing *k, struct proc_id *id)
 
 /* A proc_each. */
 static int
-note_below(void *arg, const struct proc_stat *st, int pidfd)
+note_seen(void *arg, const struct proc_stat *st, int pidfd)
 {
 	struct killing *k = arg;
 	struct proc_id *more;
-	size_t cap = k->below_cap ? k->below_cap * 2 : 64;
+	size_t cap = k->seen_cap ? k->seen_cap * 2 : 64;
 
 	(void)pidfd;
-	if (k->nbelow == k->below_cap) {
-		more = reallocarray(k->below, cap, sizeof(*more));
+	if (k->nseen == k->seen_cap) {
+		more = reallocarray(k->seen, cap, sizeof(*more));
 		if (more == NULL) {
 			cli_note("run %s: memory runs out; what left its session and its environment may live on",
 			    k->t->session.run_id);
 			return 1;
 		}
-		k->below = more;
-		k->below_cap = cap;
+		k->seen = more;
+		k->seen_cap = cap;
 	}
-	k->below[k->nbelow++] = (struct proc_id){st->pid, st->start_ticks};
+	k->seen[k->nseen++] = (struct proc_id){st->pid, st->start_ticks};
 	return 0;
 }
 
@@ -98,10 +103,10 @@ look_below(struct killing *k, struct proc_id id, int pidfd)
 {
 	struct err e = {0};
 
-	k->nbelow = 0;
+	k->nseen = 0;
 	k->may_be_left = false; /* whatever lost its parent is below the worker */
 	if (proc_signal(pidfd, SIGSTOP, &e) != 0 ||
-	    proc_each_descendant(id.pid, own_is_apart, note_below, k, &e) < 0)
+	    proc_each_descendant(id.pid, own_is_apart, note_seen, k, &e) < 0)
 		cli_note("run %s: below worker %d: %s", k->t->session.run_id, (int)id.pid, e.msg);
 }
 
@@ -118,13 +123,19 @@ kill_process(struct killing *k, struct proc_id id)
 	fd_close(&pidfd);
 }
 
+static bool
+find_worker(struct killing *k, struct proc_id *id)
+{
+	return worker_from_log(k, id) || worker_from_supervisor(k, id) ||
+	    seek_worker(&k->t->home, k->t->session.run_id, id, &(struct err){0}) > 0;
+}
+
 static void
 kill_worker(struct killing *k)
 {
 	struct proc_id id;
 
-	if (worker_from_log(k, &id) || worker_from_supervisor(k, &id) ||
-	    seek_worker(&k->t->home, k->t->session.run_id, &id, &(struct err){0}) > 0)
+	if (find_worker(k, &id))
 		kill_process(k, id);
 }
 
@@ -157,6 +168,79 @@ take_away_unlocked(struct killing *k, const struct err *why, struct err *e)
 		cli_note("run %s: %s; its worker is known by its command line", k->t->session.run_id,
 		    why->msg);
 	return take_away_process(k, e);
+}
+
+/* ---- The operations ---- */
+
+/* Ends what runs, and adds it to what this call has ended already; what did not end then is counted now. */
+static int
+end_operations(struct killing *k, struct proc_id worker, struct err *e)
+{
+	const struct leftover_kin kin = {.worker = worker, .seen = k->seen, .nseen = k->nseen};
+	struct endops_result r = {0};
+
+	if (leftover_end(&k->t->home, &k->t->session, k->run_fd, &kin, &r, e) != 0)
+		return -1;
+	r.found += k->ended.found - k->ended.lasting;
+	r.killed += k->ended.killed;
+	endops_clear(&k->ended);
+	k->ended = r;
+	return 0;
+}
+
+/* The stopped worker, for whoever interrupts this: the row says that it was killed, and it must not stand on. */
+static volatile sig_atomic_t standing = -1;
+
+static void
+on_leave(int sig)
+{
+	(void)proc_signal(standing, SIGKILL, NULL);
+	(void)raise(sig); /* by default: that was set when this was called */
+}
+
+static void
+take_along(struct killing *k, int pidfd)
+{
+	struct sigaction leaves = {.sa_handler = on_leave, .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
+	size_t i;
+
+	k->standing_fd = standing = pidfd;
+	for (i = 0; i < INTERRUPTIONS; i++)
+		if (sigaction(interruptions[i], NULL, &k->before[i]) == 0 && k->before[i].sa_handler != SIG_IGN)
+			(void)sigaction(interruptions[i], &leaves, NULL);
+}
+
+static void
+stands_no_more(struct killing *k)
+{
+	size_t i;
+
+	if (k->standing_fd < 0)
+		return;
+	(void)proc_signal(k->standing_fd, SIGKILL, NULL);
+	for (i = 0; i < INTERRUPTIONS; i++)
+		(void)sigaction(interruptions[i], &k->before[i], NULL);
+	standing = -1;
+	fd_close(&k->standing_fd);
+}
+
+/*
+ * While the worker stands still, what loses its parent comes to it, and nothing gets out of sight, whatever an
+ * operation starts as its answer to TERM. Where it cannot be made to stand, or they cannot be ended, that is
+ * done after its end.
+ */
+static void
+end_below_worker(struct killing *k)
+{
+	struct err e = {0};
+	struct proc_id id;
+	int pidfd;
+
+	if (!find_worker(k, &id) || !proc_is_alive(id) || (pidfd = proc_open(id, NULL)) < 0)
+		return;
+	take_along(k, pidfd);
+	if ((proc_stop(id, pidfd, &e) != 0 || end_operations(k, id, &e) != 0) && e.code != ERR_NOTFOUND)
+		cli_note("run %s: worker %d: %s", k->t->session.run_id, (int)id.pid, e.msg);
 }
 
 /* Whoever has the lock knows that there is no worker. */
@@ -352,6 +436,7 @@ static int
 kill_run(struct killing *k, struct err *e)
 {
 	const char *owner;
+	int rc;
 
 	if (session_home(&k->t->session, &k->t->home, &owner) == SESSION_HOME_OTHER)
 		return kill_copy(k, owner, e);
@@ -362,8 +447,10 @@ kill_run(struct killing *k, struct err *e)
 		(void)store_end(k, &k->row);
 	if (k->row.code != ERR_NONE)
 		mark_killed(k);
-	if (take_away_worker(k, e) != 0 ||
-	    leftover_end(&k->t->home, &k->t->session, k->run_fd, k->below, k->nbelow, &k->ended, e) != 0)
+	end_below_worker(k);
+	rc = take_away_worker(k, e);
+	stands_no_more(k);
+	if (rc != 0 || end_operations(k, (struct proc_id){0}, e) != 0)
 		return -1;
 	/* The job is over: nobody will take what was queued for it. */
 	if (k->row.code != ERR_NONE ||
@@ -393,7 +480,7 @@ open_run(struct killing *k, struct err *e)
 static int
 run(struct cli *c, struct err *e)
 {
-	struct killing k = {.c = c, .run_fd = -1, .lock_fd = -1};
+	struct killing k = {.c = c, .run_fd = -1, .lock_fd = -1, .standing_fd = -1};
 	struct target t;
 	int rc;
 
@@ -405,7 +492,7 @@ run(struct cli *c, struct err *e)
 		rc = kill_run(&k, e);
 	endops_clear(&k.ended);
 	attempts_clear(&k.attempts);
-	free(k.below);
+	free(k.seen);
 	fd_close(&k.lock_fd);
 	fd_close(&k.run_fd);
 	target_close(&t);

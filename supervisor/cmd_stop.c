@@ -112,7 +112,7 @@ end_operations(struct cli *c, struct target *t, int run_fd, struct err *e)
 	}
 	if (lock < 0)
 		return -1;
-	rc = leftover_end(&t->home, &t->session, run_fd, NULL, 0, &r, e);
+	rc = leftover_end(&t->home, &t->session, run_fd, NULL, &r, e);
 	if (rc == 0)
 		rc = tell_ended(c, t, &r, e);
 	endops_clear(&r);

@@ -213,8 +213,8 @@ leftovers_count(struct leftovers *l, const char *run_id, int run_fd, const struc
 /* ---- The end ---- */
 
 int
-leftover_end(const struct home *h, const struct session *s, int run_fd, const struct proc_id *also,
-    size_t nalso, struct endops_result *out, struct err *e)
+leftover_end(const struct home *h, const struct session *s, int run_fd, const struct leftover_kin *kin,
+    struct endops_result *out, struct err *e)
 {
 	struct attempts a = {0};
 	struct flow *flow = NULL;
@@ -222,12 +222,15 @@ leftover_end(const struct home *h, const struct session *s, int run_fd, const st
 	    .run_id = s->run_id,
 	    .session_id = s->session_id,
 	    .attempts = &a,
-	    .also = also,
-	    .nalso = nalso,
 	    .grace_most_ns = -1,
 	    .class = "cancelled"};
 	int rc = 0;
 
+	if (kin != NULL) {
+		q.below = kin->worker;
+		q.also = kin->seen;
+		q.nalso = kin->nseen;
+	}
 	/* Only to know what an operation may leave; a document that cannot be read allows nothing. */
 	if (run_fd >= 0 && seek_flow(run_fd, &flow, NULL) == 0)
 		q.flow = flow;
@@ -265,7 +268,7 @@ leftover_end_all(const struct home *h, const struct session *s, int run_fd, stru
 
 	if (s->status == STATUS_QUEUED && s->resumed_from_run[0] == '\0')
 		return 0;
-	rc = leftover_end(h, s, run_fd, NULL, 0, &r, e);
+	rc = leftover_end(h, s, run_fd, NULL, &r, e);
 	if (rc == 0)
 		rc = leftover_check(s, &r, e);
 	endops_clear(&r);

@@ -27,12 +27,18 @@ int leftovers_count(struct leftovers *l, const char *run_id, int run_fd, const s
 typedef bool leftover_visit(void *arg, const char *op, pid_t pid);
 int leftover_each(const char *session_id, leftover_visit *visit, void *arg, struct err *e);
 
+/* What is known beside the run's files. */
+struct leftover_kin {
+	struct proc_id worker;	    /* stopped by the caller, or pid 0 */
+	const struct proc_id *seen; /* below a worker while it lived */
+	size_t nseen;
+};
 /*
- * Ends all that runs of one without a worker, as endops_run(); also has what was seen below its worker.
- * The caller holds the lock. run_fd -1: the directory is gone; it is known by its marks.
+ * Ends all that runs of one without a worker, or with one that is stopped, as endops_run(). The caller holds
+ * the lock, or keeps the worker stopped. run_fd -1: the directory is gone; it is known by its marks. kin NULL: none.
  */
-int leftover_end(const struct home *h, const struct session *s, int run_fd, const struct proc_id *also,
-    size_t nalso, struct endops_result *out, struct err *e);
+int leftover_end(const struct home *h, const struct session *s, int run_fd, const struct leftover_kin *kin,
+    struct endops_result *out, struct err *e);
 /* 0, or -1 with *e where not all of it was ended: ERR_REFUSED, ERR_TIMEOUT. */
 int leftover_check(const struct session *s, const struct endops_result *r, struct err *e);
 

@@ -4,13 +4,18 @@
  */
 #include "worker.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "flowsup/clock.h"
 #include "flowsup/log.h"
 
-enum { STATUS_AGAIN_MS = 250, REASON_CODE_TEXT = 40 };
+enum {
+	STATUS_AGAIN_MS = 250,
+	REASON_CODE_TEXT = 40,
+	DISOWNED_MS = 10000 /* whoever ended the run ends its operations by then, and counts them */
+};
 
 struct status_job {
 	struct io_job job;
@@ -42,14 +47,31 @@ status_work(struct io_job *job, struct io_context *c)
 		    j->done, &j->moved, &job->error);
 }
 
-/* The row does not move from a terminal status: somebody (`kill`) has ended the run. */
+static void
+nobody_ended_them(void *arg)
+{
+	struct worker *w = arg;
+
+	log_line(LOG_WARNING, "its operations still run");
+	ending_stop_all(w);
+}
+
+/*
+ * The row does not move from a terminal status: somebody (`kill`) has ended the run, and is about to end
+ * this process and the operations, to say how many there were. They are ours again where that one was
+ * ended itself.
+ */
 static void
 disowned(struct worker *w)
 {
+	struct err e = {0};
+
 	log_line(LOG_WARNING, "the run was ended by somebody else");
 	w->disowned = true;
 	admission_close(w, CLOSED_STOP);
-	ending_stop_all(w);
+	if (timer_arm(&w->loop.timers, &w->disowned_due, clock_monotonic_ns() + DISOWNED_MS * NS_PER_MS,
+		nobody_ended_them, w, &e) != 0)
+		worker_error(w, &e);
 }
 
 static void

@@ -337,6 +337,7 @@ struct worker {
 	int asked_by;	/* signal, once it is asked to leave */
 	bool leave_now; /* then: the time for acknowledgements is over */
 	bool disowned;	/* the run's row is terminal by somebody else's hand */
+	struct timer disowned_due;
 	bool stored;	/* the terminal status is in the database */
 	struct timer give_up;
 	struct err trouble; /* of CLOSED_ERROR and storage */

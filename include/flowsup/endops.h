@@ -3,8 +3,8 @@
  *
  * A process is taken for one of the run's only when one of these holds: it is the leader that a
  * start line names (pid and start time), it is in the process group of such a leader while that
- * one still pins the group's number, it descends from it, it descended from the worker when that was
- * about to be ended, or its environment carries the session's
+ * one still pins the group's number, it descends from it, it descends from the worker, which is stopped,
+ * or did so when that was about to be ended, or its environment carries the session's
  * and this home's marks. Whatever else is in a group of that number is named and left alone.
  */
 #ifndef FLOWSUP_ENDOPS_H
@@ -18,7 +18,7 @@
 #include "flowsup/json.h"
 
 struct endops_result {
-	unsigned found, killed; /* processes; how many of them needed SIGKILL */
+	unsigned found, killed, lasting; /* processes; how many of them needed SIGKILL; how many did not end */
 	/* [{"pid","op" or null,"why"}]: what still lives, or may belong to the run without a proof. Empty
 	 * means that nothing is left. */
 	struct json *left;
@@ -37,12 +37,17 @@ struct endops_request {
 	void *arg;
 	const struct proc_id *also; /* processes that were seen below the worker while it lived */
 	size_t nalso;
+	/*
+	 * The worker, stopped, or pid 0: what descends from it is the run's, also what is born while the
+	 * others end; with it alive whatever loses its parent comes to it.
+	 */
+	struct proc_id below;
 	int64_t grace_most_ns;	/* bounds the graces of start lines; below 0: no bound */
 	const char *class;	/* is written as stopped.json before the first signal; or NULL */
 };
 
 /*
- * Blocks. The caller holds the run's lock, so that no worker starts anything meanwhile. Signals of the
+ * Blocks. The caller holds the run's lock, or keeps the worker stopped, so that none starts anything meanwhile. Signals of the
  * start line's plan, TERM once to each, the grace of its start line, KILL; then again until a pass
  * over /proc finds nothing. 0 with *out filled also when something is left; -1 when it could not be
  * looked at all (ERR_IO, ERR_NOMEM).

@@ -54,6 +54,12 @@ bool proc_stat_is_zombie(const struct proc_stat *st);
 int proc_open(struct proc_id id, struct err *e);
 /* pidfd_send_signal(2). 0 also when it has already ended. */
 int proc_signal(int pidfd, int sig, struct err *e);
+/*
+ * SIGSTOP, and waits until none of its threads runs any more, at a moment when it has no file locked for
+ * writing (fcntl(2), as SQLite does): who stands in the middle of a change keeps everybody out. Blocks for
+ * up to a second or so. -1, and it goes on: ERR_NOTFOUND (it has ended), ERR_TIMEOUT, ERR_PERMISSION, ERR_IO.
+ */
+int proc_stop(struct proc_id id, int pidfd, struct err *e);
 
 /* ---- Starting: what the child does, as data ---- */
 

@@ -15,6 +15,7 @@
 enum {
 	GIVE_UP_S = 10,	     /* after the last KILL: what stands in the kernel is left to it */
 	LATE_GRACE_MS = 500, /* of what was born while the others ended */
+	ASKED_ROUNDS = 3,    /* what is found later gets no TERM, which may make more of it */
 	POLL_MOST_MS = 200,
 	SIGNAL_WAIT_MOST_MS = 600000 /* what a start line may ask for between two signals */
 };
@@ -42,6 +43,7 @@ struct ending {
 	const struct attempt *of; /* whose processes the walk under way finds */
 	int64_t grace_ns;
 	bool grown;  /* the walk found one that was not known */
+	bool unasked; /* what is found gets KILL at once */
 	bool failed; /* a visit failed: *e says why */
 	struct err *e;
 };
@@ -284,6 +286,25 @@ find_also(struct ending *n)
 	return r;
 }
 
+/* A proc_each. */
+static int
+add_below(void *arg, const struct proc_stat *st, int pidfd)
+{
+	const struct proc_id id = {st->pid, st->start_ticks};
+
+	return is_keeper(arg, id) ? 0 : add(arg, st, pidfd);
+}
+
+static int
+find_below(struct ending *n)
+{
+	const struct proc_id below = n->q->below;
+
+	if (below.pid == 0 || !proc_is_alive(below))
+		return 0;
+	return walked(n, proc_each_descendant(below.pid, own_is_apart, add_below, n, n->e));
+}
+
 /* Every session's marks, with a third one where that is asked for. */
 static int
 walk_marked(struct ending *n, const char *op_mark, proc_each *each)
@@ -397,13 +418,15 @@ read_step(const struct json *plan, size_t step, int *sig, int64_t *wait_ns)
 	return true;
 }
 
-/* The next signal: those of the plan, TERM, KILL, once each. */
+/* The next signal: those of the plan, TERM, KILL, once each; what is not asked any more gets KILL alone. */
 static int
 signal_next(struct ending *n, struct victim *v, struct err *e)
 {
 	int64_t wait = v->grace_ns;
 	int sig = SIGKILL;
 
+	if (n->unasked)
+		v->termed = true;
 	if (!v->termed && !read_step(v->plan, v->step++, &sig, &wait)) {
 		sig = SIGTERM;
 		v->termed = true;
@@ -510,14 +533,16 @@ any_left(const struct ending *n)
 }
 
 /*
- * First round: everything, by all ways. Then marks alone, since descent and groups went with their
- * leaders: again until a pass finds nothing new, for a process may be born behind the walk's back.
+ * First round: everything, by all ways. Then marks, and what a stopped worker has below it, since groups
+ * went with their leaders: again until a pass finds nothing new, for a process may be born behind the
+ * walk's back, or as another's answer to TERM. What goes on like that is not asked any more.
  */
 static int
 end_all(struct ending *n)
 {
 	int64_t grace_most_ns = n->q->grace_most_ns;
 	size_t before = 0;
+	unsigned round;
 
 	if (find_by_leaders(n) != 0)
 		return -1;
@@ -526,10 +551,11 @@ end_all(struct ending *n)
 	    : FLOW_DEFAULT_GRACE_S * NS_PER_S;
 	if (find_also(n) != 0)
 		return -1;
-	for (;;) {
+	for (round = 0;; round++) {
 		/* At first what descent found counts too: it may hold what `leave` spares. */
 		n->grown = before == 0 && n->count > 0;
-		if (find_by_marks(n) != 0 || spare_left(n) != 0)
+		n->unasked = round >= ASKED_ROUNDS;
+		if (find_below(n) != 0 || find_by_marks(n) != 0 || spare_left(n) != 0)
 			return -1;
 		if (!n->grown && before == n->count)
 			return 0;
@@ -639,15 +665,16 @@ make_marks(struct ending *n)
 	return buf_ok(&n->home_mark, n->e) != 0 || buf_ok(&n->op_mark, n->e) != 0 ? -1 : 0;
 }
 
-static unsigned
-count_found(const struct ending *n)
+static void
+count(const struct ending *n, struct endops_result *r)
 {
-	unsigned found = 0;
 	size_t i;
 
-	for (i = 0; i < n->count; i++)
-		found += !n->all[i].spared;
-	return found;
+	for (i = 0; i < n->count; i++) {
+		r->found += !n->all[i].spared;
+		r->lasting += !n->all[i].gone;
+	}
+	r->killed = n->killed;
 }
 
 int
@@ -668,8 +695,7 @@ endops_run(const struct endops_request *q, struct endops_result *out, struct err
 			rc = find_unproven(&n);
 	}
 	if (rc == 0) {
-		r.found = count_found(&n);
-		r.killed = n.killed;
+		count(&n, &r);
 		r.left = list_left(&n);
 		rc = r.left != NULL ? 0 : err_nomem(e);
 	}

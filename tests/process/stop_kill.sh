@@ -29,6 +29,35 @@ out=$("$FLOWSUP" kill "$run" 2>&1)
 equal "a second one changes nothing" 0 $?
 matches "and says so" "already ended" "$out"
 
+# ---- kill of one that hears of its end by its row ----
+hold_kill() { # until hold is removed: between the row and the worker, which has a pause to apply
+	stop_still "$worker"
+	"$FLOWSUP" pause "$run" --wait=0 2>/dev/null
+	rm -f hold.waits
+	: >hold
+	HOLD_OPEN=hold HOLD_OPEN_OF=attempts.log HOLD_OPEN_AT=2 \
+		LD_PRELOAD=$BUILD/tests/preload/hold_open.so${LD_PRELOAD:+:$LD_PRELOAD} "$FLOWSUP" kill "$run" 2>"$T/err" &
+	killer=$!
+	wait_until [ -e hold.waits ]
+	equal "the row is at its end first" cancelled "$(run_status "$run")"
+	kill -CONT "$worker"
+}
+hears() { grep -q 'ended by somebody else' "$FLOWSUP_HOME/runs/$run/worker.log"; }
+begin
+hold_kill
+check "its worker hears of it" wait_until hears
+check "and leaves the operations to whoever did that" alive "$pid"
+rm hold
+wait $killer
+matches "who counts them" 'processes of operations ended: [1-9]' "$(cat "$T/err")"
+check "they are gone" gone "$pid"
+begin
+hold_kill
+{ kill -KILL $killer; wait $killer; } 2>/dev/null
+check "unless that one has gone: then it ends them itself" wait_until gone "$pid"
+check "and leaves" wait_until gone "$worker"
+rm hold
+
 # ---- kill of one that has just saved something ----
 cat >early.json <<-'END'
 	{"name": "early", "plan": [
