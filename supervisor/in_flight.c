@@ -36,7 +36,7 @@ in_flight_state(const struct home *h, int run_fd, const struct attempt *a, bool 
 		return NULL;
 	attempt_dir(a->op, a->attempt, dir);
 	ended = exit_record_read(ops_fd, dir, a->id, &end, NULL) == 0;
-	if (stop_record_read(ops_fd, dir, a->id, class, NULL) != 0)
+	if (stop_record_read(ops_fd, dir, a->id, class, NULL, NULL) != 0)
 		class[0] = '\0';
 	fd_close(&ops_fd);
 	if (!ended && same_boot && proc_is_alive(a->id))

@@ -78,7 +78,7 @@ was_killed(const struct resuming *r, const struct attempt *a, char by[KILLED_TEX
 		return false;
 	attempt_dir(a->op, a->attempt, dir);
 	killed = exit_record_read(ops_fd, dir, a->id, &end, NULL) == 0 && end.end.known &&
-	    end.end.signaled && stop_record_read(ops_fd, dir, a->id, class, NULL) != 0;
+	    end.end.signaled && stop_record_read(ops_fd, dir, a->id, class, NULL, NULL) != 0;
 	if (killed)
 		snprintf(by, KILLED_TEXT, "%s", proc_signal_name(end.end.code));
 	fd_close(&ops_fd);

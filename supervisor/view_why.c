@@ -430,7 +430,7 @@ end_beside(const struct run_files *f, const struct json *start, bool *has_outcom
 	fd = openat(f->fd, RUN_OPS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	attempt_dir(op, (unsigned)view_number(start, "attempt", 1), dir);
 	known = fd >= 0 && exit_record_read(fd, dir, view_start_id(start), &end, NULL) == 0;
-	if (fd < 0 || stop_record_read(fd, dir, view_start_id(start), class, NULL) != 0)
+	if (fd < 0 || stop_record_read(fd, dir, view_start_id(start), class, NULL, NULL) != 0)
 		class[0] = '\0';
 	fd_close(&fd);
 	/* That end was not of its own making: it is no outcome. */

@@ -83,6 +83,9 @@ struct agent {
 	uint64_t read_to;
 	struct err trouble; /* of reading */
 	bool looking, ended, hung;
+	enum op_class limit; /* that has passed, while what came before it is still being read; or CLASS_NONE */
+	uint64_t limit_size; /* of the output by then */
+	bool whole_by_limit; /* it was ended for a limit without a worker, and wrote nothing from then on */
 	unsigned steps; /* of the signal plan that were taken */
 	struct timer look, drain, again, tell;
 };
@@ -101,6 +104,11 @@ void agent_unref(struct agent *g);
 int agent_stdin(const struct agent *g, struct err *e);
 /* Its process runs. */
 void agent_started(struct attempt_run *a);
+/*
+ * A limit of that class has passed. True: its final record was there by then, and it is ended as one that
+ * does not leave; or some of its output is still to be read, and then that or the class decides.
+ */
+bool agent_may_have_ended(struct attempt_run *a, enum op_class limit);
 /* Its process has ended, or is about to be ended for another reason. */
 void agent_quiet(struct attempt_run *a);
 /* A new UUID, for a conversation. */

@@ -145,15 +145,18 @@ keep_chat(struct agent *g, const struct io_context *c, const struct provider_res
 		agent_keep_chat(g, c->ops_fd, id_of(g, r), &e);
 }
 
-/* A limit that has passed, or a stop, has decided already. */
+/* Unless it had said all by then, a limit that has passed has decided already, and so has a stop. */
+static bool
+is_decided(const struct agent *g, const struct outcome_input *in, const struct outcome *o)
+{
+	if (o->class == CLASS_TIMEOUT || o->class == CLASS_SILENCE)
+		return !g->hung;
+	return o->class == CLASS_CANCELLED || (!g->hung && outcome_used_up_cpu(&in->end, in->op->how));
+}
+
 static void
 take_verdict(struct outcome *o, const struct provider_result *r)
 {
-	bool decided = o->class == CLASS_TIMEOUT || o->class == CLASS_SILENCE ||
-	    o->class == CLASS_CANCELLED;
-
-	if (decided)
-		return;
 	if (r->class == NULL) {
 		free(o->message);
 		o->message = NULL;
@@ -194,7 +197,7 @@ judge(struct agent *g, struct outcome_input *in, struct outcome *o, const struct
 {
 	struct buf errors = {0}, out = {0};
 	struct provider_end end = {.known = in->end.known, .signaled = in->end.signaled,
-	    .code = in->end.code, .dumped = in->end.dumped, .hung = g->hung};
+	    .code = in->end.code, .dumped = in->end.dumped};
 	struct provider_result r = {0};
 	char name[OP_FILE_TEXT + sizeof(AGENT_LAST) + 1];
 	int rc;
@@ -212,14 +215,17 @@ judge(struct agent *g, struct outcome_input *in, struct outcome *o, const struct
 	/* Of one whose end nobody knows a complete final record tells enough. */
 	if (rc == 0 && !end.known && !provider_reading_ended(g->reading))
 		goto out;
-	end.hung |= !end.known;
+	if (rc == 0)
+		g->hung |= g->whole_by_limit && provider_reading_ended(g->reading);
+	end.hung = g->hung || !end.known;
 	if (rc == 0)
 		rc = provider_reading_finish(g->reading, &end, &r, e);
 	if (rc == 0) {
 		keep_chat(g, c, &r);
 		o->conversation = conversation(g, &r);
 		o->usage = r.usage != NULL ? json_ref(r.usage) : NULL;
-		take_verdict(o, &r);
+		if (!is_decided(g, in, o))
+			take_verdict(o, &r);
 		rc = lead_to_answer(g, &r, in, o, e);
 	}
 out:
@@ -253,12 +259,15 @@ struct look_job {
 };
 
 static void look_due(void *arg);
+static bool look(struct attempt_run *a);
 
 static void
 drain_due(void *arg)
 {
 	struct attempt_run *a = arg;
 
+	if (a->exited || a->stopping != STOP_NONE)
+		return;
 	a->agent->hung = true;
 	log_line(LOG_INFO, "ops/%s: gave its final record and does not leave; it is ended",
 	    a->w->flow->ops[a->op].id);
@@ -295,7 +304,19 @@ after_look(struct attempt_run *a)
 	else if (g->ended && !ended) /* the line went on: that was no record */
 		timer_disarm(&a->w->loop.timers, &g->drain);
 	g->ended = ended;
-	arm(a, &g->look, AGENT_LOOK_MS * NS_PER_MS, look_due);
+}
+
+/* More than that it has not written by its limit, if it is not to be read. */
+static void
+decide_limit(struct attempt_run *a)
+{
+	struct agent *g = a->agent;
+
+	if (g->ended)
+		drain_due(a);
+	else
+		ending_stop(a, g->limit);
+	g->limit = CLASS_NONE;
 }
 
 static void
@@ -309,39 +330,39 @@ look_done(struct io_job *job, void *owner)
 	g->looking = false;
 	if (job->result != 0 && g->trouble.code == ERR_NONE)
 		g->trouble = job->error;
-	if (a != NULL && a->agent == g && w->ops[g->op].state == OP_RUNNING && job->result == 0)
-		after_look(a);
+	if (a != NULL && a->agent == g && w->ops[g->op].state == OP_RUNNING) {
+		if (job->result == 0)
+			after_look(a);
+		if (g->limit != CLASS_NONE && (job->result != 0 || g->read_to >= g->limit_size || !look(a)))
+			decide_limit(a);
+		else if (job->result == 0 && !g->looking)
+			arm(a, &g->look, AGENT_LOOK_MS * NS_PER_MS, look_due);
+	}
 	fd_close(&j->out_fd);
 	agent_unref(g);
 	free(j);
 }
 
-static bool
-has_grown(const struct attempt_run *a)
+static uint64_t
+output_size(const struct attempt_run *a)
 {
 	struct stat st;
 
-	return fstat(a->out_fd, &st) == 0 && (uint64_t)st.st_size > a->agent->read_to;
+	return fstat(a->out_fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static void
-look_due(void *arg)
+/* False: there is no memory, or no descriptor, for it. */
+static bool
+look(struct attempt_run *a)
 {
-	struct attempt_run *a = arg;
 	struct agent *g = a->agent;
-	struct look_job *j;
+	struct look_job *j = calloc(1, sizeof(*j));
 
-	if (!has_grown(a)) {
-		arm(a, &g->look, AGENT_LOOK_MS * NS_PER_MS, look_due);
-		return;
-	}
-	j = calloc(1, sizeof(*j));
 	if (j != NULL)
 		j->out_fd = fcntl(a->out_fd, F_DUPFD_CLOEXEC, 0);
-	if (j == NULL || j->out_fd < 0) { /* nothing is lost: it is read later, or at the end */
+	if (j == NULL || j->out_fd < 0) {
 		free(j);
-		arm(a, &g->look, AGENT_LOOK_MS * NS_PER_MS, look_due);
-		return;
+		return false;
 	}
 	j->job.work = look_work;
 	j->job.done = look_done;
@@ -349,6 +370,37 @@ look_due(void *arg)
 	g->refs++;
 	g->looking = true;
 	io_submit(a->w->io, &j->job);
+	return true;
+}
+
+/* What cannot be looked at now is lost to nobody: it is read later, or at the end. */
+static void
+look_due(void *arg)
+{
+	struct attempt_run *a = arg;
+
+	if (output_size(a) <= a->agent->read_to || !look(a))
+		arm(a, &a->agent->look, AGENT_LOOK_MS * NS_PER_MS, look_due);
+}
+
+bool
+agent_may_have_ended(struct attempt_run *a, enum op_class limit)
+{
+	struct agent *g = a->agent;
+
+	if (g == NULL || is_raw(g) || a->exited || a->stopping != STOP_NONE)
+		return false;
+	if (g->limit != CLASS_NONE) /* the other limit waits for the same */
+		return true;
+	g->limit_size = output_size(a);
+	if (g->looking || (g->limit_size > g->read_to && look(a))) {
+		timer_disarm(&a->w->loop.timers, &g->look);
+		g->limit = limit;
+		return true;
+	}
+	if (g->ended)
+		drain_due(a);
+	return g->ended;
 }
 
 void

@@ -329,10 +329,18 @@ ending_children(struct worker *w)
 
 /* ---- Limits ---- */
 
+/* What an agent has said to its end by then counts all the same. */
+static void
+limit_passed(struct attempt_run *a, enum op_class class)
+{
+	if (!agent_may_have_ended(a, class))
+		ending_stop(a, class);
+}
+
 static void
 limit_due(void *arg)
 {
-	ending_stop(arg, CLASS_TIMEOUT);
+	limit_passed(arg, CLASS_TIMEOUT);
 }
 
 static uint64_t
@@ -391,7 +399,7 @@ silence_due(void *arg)
 		a->silent_told = true;
 		tell_silence(a);
 		if (!how->silence_notify) {
-			ending_stop(a, CLASS_SILENCE);
+			limit_passed(a, CLASS_SILENCE);
 			return;
 		}
 	}

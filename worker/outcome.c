@@ -55,9 +55,8 @@ fail(struct outcome *o, enum op_class class, const char *fmt, ...)
 	o->class = class;
 }
 
-/* The signal of its limit of processor time, or the kill that follows when it goes on. */
-static bool
-used_up_cpu(const struct proc_end *end, const struct flow_how *how)
+bool
+outcome_used_up_cpu(const struct proc_end *end, const struct flow_how *how)
 {
 	return end->signaled && how->limit_cpu_s >= 0 &&
 	    (end->code == SIGXCPU ||
@@ -82,7 +81,7 @@ outcome_of_end(const struct proc_end *end, enum op_class forced, const struct fl
 		fail(o, forced, "ended by a stop");
 	else if (!end->known)
 		fail(o, CLASS_CRASH, "how it ended is not known");
-	else if (used_up_cpu(end, how))
+	else if (outcome_used_up_cpu(end, how))
 		fail(o, CLASS_SIGNAL, "used %lld s of processor time, as much as its limit allows (limits.cpu); "
 		    "ended by %s%s", (long long)how->limit_cpu_s, proc_signal_name(end->code),
 		    end->dumped ? " (core dumped)" : "");

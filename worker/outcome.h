@@ -30,6 +30,8 @@ struct outcome_input {
 void outcome_look(const struct outcome_input *in, struct outcome *o);
 /* A recorded response in the form that its output had; nothing for none. */
 void outcome_response_text(enum flow_response kind, bool completed, const struct json *response, struct buf *to);
+/* Ended by the signal of its limit of processor time, or by the kill that follows when it goes on. */
+bool outcome_used_up_cpu(const struct proc_end *end, const struct flow_how *how);
 /* The class, code and message by which the process ended. */
 void outcome_of_end(const struct proc_end *end, enum op_class forced, const struct flow_how *how,
     struct outcome *o);

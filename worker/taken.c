@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent.h"
@@ -90,16 +91,29 @@ class_named(const char *word)
 	    : strcmp(word, "silence") == 0  ? CLASS_SILENCE : CLASS_NONE;
 }
 
+static bool
+wrote_nothing_after(const struct attempt_run *a, double time)
+{
+	struct stat st;
+
+	return fstat(a->out_fd, &st) == 0 &&
+	    (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / (double)NS_PER_S <= time;
+}
+
 static void
 ended(struct attempt_run *a, const struct proc_end *end, double time)
 {
 	char class[STOP_CLASS_TEXT];
+	double stopped;
 	struct taken *t = a->taken;
 
 	timer_disarm(&a->w->loop.timers, &t->look);
 	poller_unwatch(&a->w->loop, &a->source);
-	if (a->forced == CLASS_NONE && stop_record_read(t->ops_fd, t->dir, a->id, class, NULL) == 0)
+	if (a->forced == CLASS_NONE && stop_record_read(t->ops_fd, t->dir, a->id, class, &stopped, NULL) == 0) {
 		a->forced = class_named(class);
+		if (a->agent != NULL)
+			a->agent->whole_by_limit = wrote_nothing_after(a, stopped);
+	}
 	a->ended_at = time;
 	taken_spool(a);
 	taken_link(a, AGENT_LAST);

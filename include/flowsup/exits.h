@@ -44,7 +44,8 @@ int exit_record_read(int ops_fd, const char *dir, struct proc_id id, struct exit
  */
 int stop_record_write(int ops_fd, const char *dir, struct proc_id id, const char *class,
     struct err *e);
+/* *time, unless NULL: seconds since the epoch, 0: not told. */
 int stop_record_read(int ops_fd, const char *dir, struct proc_id id, char class[STOP_CLASS_TEXT],
-    struct err *e);
+    double *time, struct err *e);
 
 #endif

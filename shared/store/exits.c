@@ -169,7 +169,7 @@ stop_record_write(int ops_fd, const char *dir, struct proc_id id, const char *cl
 	char before[STOP_CLASS_TEXT];
 	struct json *o;
 
-	if (stop_record_read(ops_fd, dir, id, before, &(struct err){0}) == 0)
+	if (stop_record_read(ops_fd, dir, id, before, NULL, &(struct err){0}) == 0)
 		return 0;
 	o = json_set(base_record(id), "class", json_cstr(class));
 	o = json_set(o, "time", json_real((double)clock_wall_ns() / (double)NS_PER_S));
@@ -178,7 +178,7 @@ stop_record_write(int ops_fd, const char *dir, struct proc_id id, const char *cl
 
 int
 stop_record_read(int ops_fd, const char *dir, struct proc_id id, char class[STOP_CLASS_TEXT],
-    struct err *e)
+    double *time, struct err *e)
 {
 	struct json *o = read_record(ops_fd, dir, STOP_RECORD, id, e);
 	const char *word = json_cstr_of(json_get(o, "class"));
@@ -187,6 +187,8 @@ stop_record_read(int ops_fd, const char *dir, struct proc_id id, char class[STOP
 		return -1;
 	if (word != NULL)
 		snprintf(class, STOP_CLASS_TEXT, "%.15s", word);
+	if (time != NULL && !json_double(json_get(o, "time"), time))
+		*time = 0;
 	json_unref(o);
 	return word != NULL ? 0 : err_set(e, ERR_NOTFOUND, "ops/%s/" STOP_RECORD " has no class", dir);
 }

@@ -5,7 +5,7 @@
 #
 #	plan (answers with what stands in plan-1, plan-2, ...; keeps what it was told in planned-N)
 #	ok  shared  env  error-exit-0  hang  deaf  holder  long-line  ansi  lost  rate-limit-once  half  fail
-#	slow
+#	slow  spin
 set -eu
 home=${CLAUDE_CONFIG_DIR:-$HOME/.claude}
 mkdir -p "$home/conversations"
@@ -96,6 +96,8 @@ long-line)
 	printf '{"type":"user","text":"'
 	dd if=/dev/zero bs=1048576 count=100 2>/dev/null | tr '\0' x
 	printf '"}\n' ;;
+spin)
+	while :; do :; done ;;
 slow)
 	: >"$home/slow-$id"
 	while [ ! -e "$home/go" ]; do sleep 0.05; done ;;

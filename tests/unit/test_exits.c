@@ -107,14 +107,14 @@ test_exits__the_first_stop_stays(void **state)
 	struct err e = {0};
 
 	(void)state;
-	assert_int_equal(stop_record_read(dir.fd, "a.1", first, class, &e), -1);
+	assert_int_equal(stop_record_read(dir.fd, "a.1", first, class, NULL, &e), -1);
 	assert_works(stop_record_write(dir.fd, "a.1", first, "timeout", &e), e);
 	assert_works(stop_record_write(dir.fd, "a.1", first, "cancelled", &e), e);
-	assert_works(stop_record_read(dir.fd, "a.1", first, class, &e), e);
+	assert_works(stop_record_read(dir.fd, "a.1", first, class, NULL, &e), e);
 	assert_string_equal(class, "timeout");
-	assert_int_equal(stop_record_read(dir.fd, "a.1", reused, class, &e), -1);
+	assert_int_equal(stop_record_read(dir.fd, "a.1", reused, class, NULL, &e), -1);
 	assert_works(stop_record_write(dir.fd, "a.1", reused, "silence", &e), e);
-	assert_works(stop_record_read(dir.fd, "a.1", reused, class, &e), e);
+	assert_works(stop_record_read(dir.fd, "a.1", reused, class, NULL, &e), e);
 	assert_string_equal(class, "silence");
 }
 
