@@ -209,7 +209,7 @@ pending_again(const struct json *entry)
 {
 	static const char *const of_outcome[] = {"result_digest", "response_lossy", CKPT_LITERAL, CKPT_OUTPUT,
 	    "artifacts", "conversation", "usage", "attempts", "started_at", "ended_at", "error", "turns",
-	    CKPT_ATTEMPT_PATH};
+	    CKPT_ATTEMPT_PATH, CKPT_END};
 	struct json *o = json_set(json_ref(entry), "status", json_cstr("pending"));
 	size_t i;
 

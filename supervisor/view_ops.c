@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "flowsup/checkpoint.h"
 #include "flowsup/clock.h"
 #include "flowsup/exits.h"
 #include "flowsup/fs.h"
@@ -282,9 +283,9 @@ signal_of(const struct op_view *v)
 	const struct json *end = ending(v);
 	bool killed = slice_is(json_text(json_get(end, "class")), "signal");
 
-	/* Ended by us, behind its result: only the log of attempts tells. */
+	/* Ended by us, behind its result: before that is saved only the log of attempts tells. */
 	if (end == NULL && v->state == OP_COMPLETED)
-		return view_number(v->end, "signal", 0);
+		return view_number(json_get(v->entry, CKPT_END), "signal", view_number(v->end, "signal", 0));
 	return view_number(end, "signal", killed ? view_number(end, "code", 0) : 0);
 }
 
@@ -311,6 +312,8 @@ exit_json(const struct op_view *v)
 {
 	const struct json *end = ending(v);
 
+	if (end == NULL && json_type(json_get(v->entry, CKPT_END)) == JSON_OBJECT)
+		return member_or_null(json_get(v->entry, CKPT_END), "code");
 	if (end == NULL)
 		return v->state == OP_COMPLETED && signal_of(v) == 0 ? json_int(0) : json_null();
 	return has_exit_status(v) ? member_or_null(end, "code") : json_null();

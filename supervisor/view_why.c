@@ -357,6 +357,31 @@ add_last_words(const struct run_files *f, const struct op_view *v, struct slice 
 	buf_clear(&line);
 }
 
+static bool
+is_ended_by_us(struct slice class)
+{
+	return slice_is(class, "timeout") || slice_is(class, "silence") || slice_is(class, "cancelled");
+}
+
+/* What a process that was told to end has made of it; its signal is told elsewhere. */
+static void
+add_status(const struct json *end, struct buf *to)
+{
+	int64_t code = view_number(end, "code", -1);
+
+	if (code >= 0)
+		buf_printf(to, "%sleft with status %lld when told to", to->len > 0 ? "; " : "", (long long)code);
+}
+
+/* Of a process that did not leave with 0 by itself, and whose result counts all the same. */
+static void
+add_end(const struct json *end, struct buf *to)
+{
+	buf_puts(to, json_is_true(json_get(end, CKPT_HUNG)) ? "did not leave after its result, and was ended"
+							     : "gave its result; how its process ended is not known");
+	add_status(end, to);
+}
+
 static void
 why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 {
@@ -369,11 +394,15 @@ why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 	struct slice class = json_text(v->entry != NULL ? json_get(error, "class")
 							: json_get(v->end, "class"));
 
-	if (message.len > 0)
+	if (json_type(json_get(v->entry, CKPT_END)) == JSON_OBJECT)
+		add_end(json_get(v->entry, CKPT_END), to);
+	else if (message.len > 0)
 		buf_slice(to, message);
 	else if (class.len > 0 && !slice_is(class, "completed"))
 		buf_slice(to, class);
 	add_last_words(f, v, class, message, to);
+	if (is_ended_by_us(class) && view_number(v->entry != NULL ? error : v->end, "signal", 0) == 0)
+		add_status(v->entry != NULL ? error : v->end, to);
 	if (v->state == OP_CANCELLED)
 		buf_printf(to, "%s%s", to->len > 0 ? "; " : "",
 		    was_stopped ? "ended by a stop" : "its next attempt was not started");

@@ -161,8 +161,10 @@ events_attempt_end(struct worker *w, uint32_t i, unsigned attempt, enum op_class
 	attempt_begin(w, "end", i, attempt);
 	add_member(&w->attempts, "class");
 	add_plain(&w->attempts, op_class_word(class));
-	add_member(&w->attempts, "code");
-	buf_int(&w->attempts, code);
+	if (code >= 0) {
+		add_member(&w->attempts, "code");
+		buf_int(&w->attempts, code);
+	}
 	if (signal > 0) {
 		add_member(&w->attempts, "signal");
 		buf_int(&w->attempts, signal);

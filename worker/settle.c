@@ -19,7 +19,7 @@ enum { UNSAVED_FIRST_CAP = 64 };
 static struct json *
 error_object(const struct attempt_run *a, const struct outcome *o)
 {
-	bool ran = a != NULL && a->started_ns > 0;
+	bool ran = a != NULL && a->started_ns > 0 && a->end.known;
 	struct json *v = json_set(json_object(), "class", json_cstr(op_class_word(o->class)));
 	bool replaced;
 
@@ -56,6 +56,17 @@ digest_of(const struct outcome *o)
 	return json_cstr(of_null);
 }
 
+/* Of a process that did not leave with 0 by itself, behind its result. */
+static struct json *
+end_object(const struct attempt_run *a)
+{
+	struct json *v = json_object();
+
+	if (a->agent->hung)
+		v = json_set(v, CKPT_HUNG, json_bool(true));
+	return a->end.known ? json_set(v, a->end.signaled ? "signal" : "code", json_int(a->end.code)) : v;
+}
+
 static struct json *
 make_entry(const struct worker *w, uint32_t i, const struct attempt_run *a,
     const struct outcome *o)
@@ -85,6 +96,8 @@ make_entry(const struct worker *w, uint32_t i, const struct attempt_run *a,
 		v = json_set(v, "started_at", json_real(a->started_at));
 		v = json_set(v, "ended_at", json_real(a->ended_at));
 	}
+	if (completed && a != NULL && a->agent != NULL && (a->agent->hung || !a->end.known))
+		v = json_set(v, CKPT_END, end_object(a));
 	return completed ? v : json_set(v, "error", error_object(a, o));
 }
 
@@ -429,7 +442,8 @@ settle_attempt(struct attempt_run *a, struct outcome *o)
 	context = take_changes(a, o);
 	w->settling--;
 	artifact_dir_over(a);
-	events_attempt_end(w, i, a->number, o->class, o->code, o->signal, a->leftovers);
+	events_attempt_end(w, i, a->number, o->class, a->started_ns > 0 && !a->end.known ? -1 : o->code, o->signal,
+	    a->leftovers);
 	if (o->class == CLASS_CANCELLED) {
 		cancelled(a);
 		return;

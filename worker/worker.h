@@ -727,6 +727,7 @@ void event_true(struct worker *w, const char *name);
 void event_end(struct worker *w);
 /* {"event":name,…,"op":id,"attempt":n} */
 void event_of_op(struct worker *w, const char *name, uint32_t i);
+/* code < 0: it is not known. */
 void events_attempt_end(struct worker *w, uint32_t i, unsigned attempt, enum op_class class,
     int code, int signal, unsigned leftovers);
 /* A process that an attempt left is found, and ended, only after the line of its end. */

@@ -194,6 +194,12 @@ int ckpt_compact(const struct ckpt_options *o, struct ckpt_report *report, struc
 #define CKPT_OUTPUT "output_as"
 #define CKPT_OF_RESPONSE "response"
 
+/* A member of an entry that completed by its result, whatever became of its process: an object with the
+ * `signal` or the `code` by which that ended, where it is known, and CKPT_HUNG: true where it did not leave and
+ * was ended. */
+#define CKPT_END "end"
+#define CKPT_HUNG "hung_after_result"
+
 /* A member of a conversation that is that of the run which this one was forked from: true, and then it is
  * copied by whoever goes on in it. */
 #define CKPT_SHARED "shared"

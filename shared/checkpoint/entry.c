@@ -15,6 +15,7 @@
 	{"error", T(OBJECT) | T(NULL), false},                                                     \
 	{"conversation", T(OBJECT) | T(STRING) | T(NULL), false},                                  \
 	{"turns", T(INTEGER) | T(NULL), false},                                                    \
+	{CKPT_END, T(OBJECT) | T(NULL), false},                                                    \
 	{"response_lossy", T(BOOL) | T(NULL), false},                                              \
 	{CKPT_LITERAL, T(BOOL) | T(NULL), false},                                                  \
 	{CKPT_ATTEMPT_PATH, T(STRING) | T(NULL), false}

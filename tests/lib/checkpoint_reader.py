@@ -193,7 +193,7 @@ BOTH = {"result_digest": "string null", "artifacts": "array null", "attempts": "
         "started_at": "number null", "ended_at": "number null", "response_lossy": "bool null",
         "response_literal": "bool null",
         "output_as": "string object null", "attempt_path": "string null", "usage": "object null",
-        "error": "object null", "conversation": "object string null"}
+        "error": "object null", "end": "object null", "conversation": "object string null"}
 SPAWNED = {"assignee": "string null", "parent_id": "string null", "escalated_from": "string null",
            "request_key": "string null", "spawn_id": "string integer null",
            "emitter_contains_user_settings": "bool null", "independent": "bool null",

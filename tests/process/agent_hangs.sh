@@ -13,6 +13,11 @@ matches "its conversation goes on" '"response":"turns: hang\|ok more\|"' "$(entr
 told() { "$FLOWSUP" show "$RUN" --json | grep -oE '"id":"'"$1"'","state":"[^"]*","saved":[a-z]*,"attempt":[0-9]*,"exit":[^,]*,"signal":[^,]*'; }
 matches "what ended it is no exit status" '"exit":null,"signal":"SIGTERM"' "$(told a)"
 matches "another has one" '"exit":0,"signal":null' "$(told b)"
+matches "why tells it" 'did not leave after its result, and was ended' "$("$FLOWSUP" show "$RUN")"
+RUN=$("$FLOWSUP" fork "$RUN" --from b)
+wait_until ended
+matches "what ended it is told of what is replayed" '"exit":null,"signal":"SIGTERM"' "$(told a)"
+matches "so is why" 'did not leave after its result, and was ended; replayed' "$("$FLOWSUP" show "$RUN")"
 
 # ---- The same whatever the form of the output is ----
 cat >"$BIN/stays" <<'END'

@@ -23,6 +23,7 @@ plan:
   - {id: status, run: "exit 3"}
   - {id: killed, run: "kill -KILL $$"}
   - {id: late, run: "sleep 60", timeout: 200ms}
+  - {id: polite, run: "trap \"exit 0\" TERM; touch trapped; while :; do sleep 0.02; done", silence: {after: 1s, strict: true}}
   - {id: absent, needs: [good], run: "true", cwd: gone}
 YAML
 run=$("$FLOWSUP" start --wait ends.yaml 2>"$T/lines")
@@ -30,6 +31,8 @@ matches "the run has failed" failed "$(cat "$T/lines")"
 equal "a status" "exit 0 3 null" "$(op "$run" status class replayed exit signal)"
 equal "a signal is no status" "signal 0 null SIGKILL" "$(op "$run" killed class replayed exit signal)"
 equal "nor is that of a timeout" "timeout null SIGTERM" "$(op "$run" late class exit signal)"
+equal "what leaves with 0 when it is told to has failed, and the reason says so" \
+	"silence 0 null no sign of life for 1s; left with status 0 when told to" "$(op "$run" polite class exit signal why)"
 equal "an errno is no status" "spawn 0 null null" "$(op "$run" absent class replayed exit signal)"
 equal "success is 0" "null 0 0 null" "$(op "$run" good class replayed exit signal)"
 matches "the table names the signal" "failed +SIGKILL" "$(row "$run" killed)"
