@@ -85,6 +85,7 @@ struct command {
 	/* For completion: what each operand is, of the words in offer_kind(); "run|file" is either, "get|set"
 	 * stands for itself, "run..." repeats. */
 	const char *operands;
+	bool runs_tail;			   /* what stands behind "--" is a command of its own */
 	bool json;			   /* takes --json */
 	bool this_run;			   /* takes --this-run */
 	/* Returns an exit status, or -1 with *e, which is printed at the edge. */

@@ -648,6 +648,7 @@ const struct command cmd_start = {
     .options = start_options,
     .max_operands = CLI_ANY,
     .operands = "file...",
+    .runs_tail = true,
     .json = true,
     .run = run,
     .misread = start_misread,

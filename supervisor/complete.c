@@ -22,7 +22,7 @@ struct line {
 	const struct cli_option *option;  /* whose value stands at the cursor, or NULL */
 	bool second, tail;		  /* the command has two words; there was a "--" */
 	const char *operand;		  /* the first */
-	size_t noperands;		  /* before the cursor */
+	size_t noperands, ntail;	  /* before the cursor; those behind the "--" */
 	const char *before, *current;	  /* "--status=" and what stands behind it; else "" and the word */
 	int before_len;
 	bool any, files;		  /* something was offered; files would be */
@@ -544,6 +544,7 @@ take_words(struct line *l, char *const *words, size_t n)
 
 	for (i = 0; i + 1 < n; i++) {
 		l->option = NULL;
+		l->ntail += l->tail;
 		if (l->tail || words[i][0] != '-' || words[i][1] == '\0')
 			take_word(l, words[i]);
 		else if (strcmp(words[i], "--") == 0)
@@ -573,6 +574,8 @@ offer_for(struct line *l)
 		offer_options_of(l, cli_common, true);
 	} else if (l->first == NULL) {
 		offer_commands(l);
+	} else if (l->tail && l->command != NULL && l->command->runs_tail) {
+		out_printf(l->cli.out, "\tcommand %zu\n", l->ntail + 1);
 	} else {
 		if (!l->second && l->noperands == 0 && !l->tail)
 			offer_seconds_of(l, l->first);

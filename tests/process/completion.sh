@@ -45,6 +45,8 @@ args:
 plan: [{id: first, run: 'true'}]
 FLOW
 mkfifo never
+mkdir "$T/bin" && printf '#!/bin/sh\n' | tee "$T/bin/named-program" >own-program && chmod +x "$T/bin/named-program" own-program
+PATH=$T/bin:$PATH
 old=$(flowsup start --name other -- true) || exit 1
 id=$(flowsup start flow.yaml) || exit 1
 flowsup wait "$old" "$id"
@@ -114,7 +116,6 @@ emit context |get set append remove
 completion |bash zsh fish
 help resu|resume
 help ctl r|resume resolve
-start -- l|
 play argued --arg |name= fast= count=
 play argued -a n|name=
 play argued --arg=n|--arg=name=
@@ -127,12 +128,23 @@ start --arg n|
 start never --arg n|
 LINES
 equal "no name of a command is offered twice" "" "$(tr ' ' '\n' <<<"$(offers '')" | sort | uniq -d)"
-for line in 'start ' 'start -- e' 'checkpoint export @last ' 'watch --events ' '--home ' 'play argued --arg name=' \
+for line in 'start ' 'check -- fl' 'checkpoint export @last ' 'watch --events ' '--home ' 'play argued --arg name=' \
 	'start --arg name='; do
 	read -ra words <<<"$line."
 	words[${#words[@]} - 1]=${words[${#words[@]} - 1]%.}
 	equal "flowsup $line: names of files" $'\tfiles' "$(flowsup completion words -- "${words[@]}")"
 done
+# What is a command of its own is told by how many of the words it has.
+while IFS='|' read -r line wanted; do
+	read -ra words <<<"$line."
+	words[${#words[@]} - 1]=${words[${#words[@]} - 1]%.}
+	equal "flowsup $line: a command of its own" $'\tcommand '"$wanted" "$(flowsup completion words -- "${words[@]}")"
+done <<'LINES'
+start -- |1
+start -- ma|1
+start --name a --wait -- sh fl|2
+start -- sh -c -- |4
+LINES
 equal "completing starts no supervisor" "" "$(supervisors)"
 
 # ---- fish ----
@@ -149,6 +161,9 @@ if command -v fish >/dev/null; then
 	equal "fish: arguments" "name= fast= count=" "$(complete_fish 'flowsup play argued --arg ')"
 	equal "fish: files of an argument" "name=flow.yaml" "$(complete_fish 'flowsup play argued --arg name=fl')"
 	equal "fish: files of an option" "--events=flow.yaml" "$(complete_fish 'flowsup watch --events=fl')"
+	equal "fish: a program" "named-program" "$(complete_fish 'flowsup start --name x -- named-p')"
+	equal "fish: its files" "flow.yaml" "$(complete_fish 'flowsup start -- named-program a fl')"
+	equal "fish: its own words" "resume" "$(complete_fish 'flowsup start -- flowsup resu')"
 else
 	skip "fish is not installed"
 fi
@@ -192,6 +207,9 @@ all_in() {
 	check "$1: and for approve" try "flowsup approve --home $T/gated $gated fir" "^> flowsup approve --home $T/gated $gated first"
 	check "$1: behind a quoted word" try "flowsup start --name 'a b=c' --queue n" "--queue nightly"
 	check "$1: a file" try "flowsup start fl" '^> flowsup start flow.yaml'
+	check "$1: a program" try "flowsup start --name x -- named-p" '^> flowsup start --name x -- named-program *$'
+	check "$1: a program by its path" try "flowsup start -- ./own-p" '^> flowsup start -- ./own-program *$'
+	check "$1: its files" try "flowsup start -- named-program a fl" '^> flowsup start -- named-program a flow.yaml *$'
 	check "$1: a file behind =" try "flowsup watch --events=fl" '^> flowsup watch --events=flow.yaml'
 	check "$1: arguments of a playbook" try "flowsup play argued --arg na" '^> flowsup play argued --arg name=$'
 	check "$1: and their values" try "flowsup play argued --arg fast=t" '^> flowsup play argued --arg fast=true *$'
