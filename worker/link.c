@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -36,6 +38,7 @@ link_close(struct link *l)
 	fd_close(&l->fd);
 	l->serial++;
 	l->operation = false;
+	l->answered = 0;
 }
 
 static void
@@ -105,10 +108,14 @@ supervisor_ready(void *arg, short revents)
 	struct worker *w = arg;
 	struct message m = {0};
 	struct err e = {0};
-	int rc;
+	unsigned i;
+	int rc = 1;
 
 	(void)revents;
-	while ((rc = message_recv(w->supervisor.fd, FROM_SUPERVISOR, &m, NULL, &e)) == 1) {
+	for (i = 0; i < WORKER_TOLD_A_TURN && w->supervisor.fd >= 0; i++) {
+		rc = message_recv(w->supervisor.fd, FROM_SUPERVISOR, &m, NULL, &e);
+		if (rc != 1)
+			break;
 		if (m.type == MSG_POKE)
 			control_look(w);
 		else if (m.type == MSG_DRAIN)
@@ -192,13 +199,38 @@ await_peer(struct link *l)
 	}
 }
 
+static bool
+somebody_waits(const struct worker *w)
+{
+	struct pollfd p = {.fd = w->listen_fd, .events = POLLIN};
+	const struct door *d;
+
+	if (poll(&p, 1, 0) == 1)
+		return true;
+	for (d = w->doors; d != NULL; d = d->next) {
+		p.fd = d->fd;
+		if (poll(&p, 1, 0) == 1)
+			return true;
+	}
+	return false;
+}
+
+/* Who has asked often, and would ask again, keeps nobody out: it may queue as the others do. */
+static bool
+makes_room(const struct link *l)
+{
+	return l->answered >= WORKER_PEER_STAY && !has_free_peer(l->w) && somebody_waits(l->w);
+}
+
 static void
 send_to_peer(struct link *l, enum message_type type, struct json *body, int fd)
 {
 	struct err e = {0};
+	int rc = message_send(l->fd, type, body, fd, &e);
 
+	l->answered++;
 	/* A peer that does not read its one answer has gone, or is not worth waiting for. */
-	if (message_send(l->fd, type, body, fd, &e) != 0)
+	if (rc != 0 || makes_room(l))
 		close_peer(l);
 	else
 		await_peer(l);

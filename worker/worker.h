@@ -42,6 +42,8 @@ enum {
 	WORKER_MAX_PEERS = 32,
 	WORKER_BACKLOG = 128, /* of worker.sock: who comes when all peers are busy waits there */
 	WORKER_PEER_IDLE_S = 10,
+	WORKER_PEER_STAY = 32,	/* answers after which a peer makes room for who waits */
+	WORKER_TOLD_A_TURN = 16, /* packets of the supervisor's end; others are served then */
 	WORKER_SPARE_DIRS = 64,
 	/* An outcome that nothing waits for may wait so long for others, to be saved with them. */
 	WORKER_GATHER_MS = 2,
@@ -158,6 +160,7 @@ struct link { /* to the supervisor, and whoever connects to worker.sock */
 	uint64_t serial;  /* of the connection: a late answer must not reach another one */
 	struct timer idle; /* peers that say nothing make room */
 	bool operation;	  /* its hello was that of an operation */
+	unsigned answered; /* so many requests, on this connection */
 };
 
 struct unsaved {

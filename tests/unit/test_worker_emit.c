@@ -1,5 +1,6 @@
 /* The worker's socket as operations use it: tokens, sizes, repetition, peers that misbehave. */
 #include "run_fixture.h"
+#include "worker/worker.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -162,12 +163,70 @@ test_emit__peers_that_misbehave(void **state)
 	assert_int_equal(run_count_events(r, "NodeProgress", "a"), 1);
 }
 
+/*
+ * Peers that take every place and ask all the time: who comes then is served when these have had their
+ * turns, which are counted, and does not wait until they fall silent.
+ */
+static void
+test_emit__peers_that_never_stop(void **state)
+{
+	struct run_fixture *r = *state;
+	int busy[WORKER_MAX_PEERS], late;
+	struct pollfd answered = {.events = POLLIN}, gone = {.events = POLLIN};
+	struct json *body;
+	unsigned i, turn, left = 0;
+	struct message m;
+	struct err e = {0};
+	char token[64];
+
+	run_make(r, HEAD "  - {id: a, run: '" WAITS("go") "'}\n", NULL, NULL);
+	run_start(r);
+	token_of(r, "\"op\":\"a\"", token);
+	for (i = 0; i < WORKER_MAX_PEERS; i++) {
+		busy[i] = dial(r);
+		request(busy[i], token, "progress", "{\"fraction\":0.1}", NULL);
+	}
+	late = answered.fd = dial(r);
+	body = json_set(json_object(), "token", json_cstr(token));
+	body = json_set(json_set(body, "verb", json_cstr("context.set")), "value",
+	    json_set(json_set(json_set(json_object(), "id", json_cstr("1")), "pointer", json_cstr("/late")), "value",
+		json_int(1)));
+	assert_works(message_send(late, MSG_REQUEST, body, -1, &e), e);
+	for (turn = 1; turn < WORKER_PEER_STAY + 4 && poll(&answered, 1, 0) == 0; turn++)
+		for (i = 0; i < WORKER_MAX_PEERS; i++) {
+			gone.fd = busy[i];
+			if (busy[i] < 0)
+				continue;
+			if (poll(&gone, 1, 0) == 0) {
+				request(busy[i], token, "progress", "{\"fraction\":0.1}", NULL);
+				continue;
+			}
+			assert_int_equal(message_recv(busy[i], FROM_WORKER_REPLY, &m, NULL, &e), -1);
+			close(busy[i]);
+			busy[i] = -1;
+			left++;
+		}
+	assert_true(left == 1 || (left == 0 && poll(&answered, 1, 0) == 1));
+	assert_true(turn >= WORKER_PEER_STAY);
+	answer(late, &m);
+	assert_int_equal(m.type, MSG_OK);
+	message_clear(&m);
+	/* A place that has become free lets the others stay. */
+	for (i = 0; i < WORKER_MAX_PEERS; i++)
+		if (busy[i] >= 0)
+			close(busy[i]);
+	close(late);
+	test_file_write(r->dir.fd, "go", "");
+	run_expect(r, STATUS_COMPLETED, "run.completed.all");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, run_setup, run_teardown)
 
 static const struct CMUnitTest tests[] = {
     T(test_emit__tokens),
     T(test_emit__the_same_request_is_taken_once),
     T(test_emit__peers_that_misbehave),
+    T(test_emit__peers_that_never_stop),
 };
 
 TEST_MAIN("worker_emit", tests)
