@@ -16,6 +16,7 @@
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
 #include "service.h"
+#include "withheld.h"
 
 enum { READY_FD = 3, FIRST_FREE_FD = 4, WRAPPER_WORDS = 8, SAID_BYTES = 2048 };
 #define EXECUTE_FAILED 'x'
@@ -273,6 +274,9 @@ start_one(const struct home *h, const char *const *wrapper, const char *wrapper_
 	size_t n = 0, i;
 
 	p.envp = autostart_environment(h, false, e);
+	/* Of one run; its own place is a memfd. The first entry is ours, and stays. */
+	if (p.envp != NULL)
+		withheld_take_out(p.envp + 1);
 	if (p.envp == NULL || proc_relative_to_self("flowsup", &program, e) != 0)
 		goto out;
 	autostart_arguments(&words, h->path, false, idle_exit_ns, READY_FD, -1);

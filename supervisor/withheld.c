@@ -29,19 +29,42 @@ withheld_has(const struct json *names, const char *name)
 	return json_find(names, NULL, name) != NULL;
 }
 
+static int
+are_stored(bool *store, struct err *e)
+{
+	struct config config;
+
+	if (config_read(NULL, &config, e) != 0)
+		return -1;
+	*store = config.secrets == CONFIG_SECRETS_STORE;
+	config_clear(&config);
+	return 0;
+}
+
+void
+withheld_take_out(char **environment)
+{
+	char **to = environment;
+	bool store = false;
+
+	if (are_stored(&store, NULL) == 0 && store)
+		return;
+	for (; *environment != NULL; environment++)
+		if (!withheld_is(*environment))
+			*to++ = *environment;
+	*to = NULL;
+}
+
 struct json *
 withheld_names(char *const *environment, struct err *e)
 {
 	struct json *names = json_array();
-	struct config config;
 	bool store;
 
-	if (config_read(NULL, &config, e) != 0) {
+	if (are_stored(&store, e) != 0) {
 		json_unref(names);
 		return NULL;
 	}
-	store = config.secrets == CONFIG_SECRETS_STORE;
-	config_clear(&config);
 	for (; !store && *environment != NULL; environment++)
 		if (withheld_is(*environment))
 			names = json_append(names,

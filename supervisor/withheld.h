@@ -19,6 +19,8 @@ bool withheld_is(const char *entry);
 /* The names of such values in an environment (NULL-terminated), none where the configuration says
  * `secrets: store`: array, NULL with *e. */
 struct json *withheld_names(char *const *environment, struct err *e);
+/* Takes them out of a list of entries, in place. What the configuration says counts where it can be read. */
+void withheld_take_out(char **environment);
 bool withheld_has(const struct json *names, const char *name);
 /* The entry `name` of an environment, or NULL. */
 const char *withheld_find(char *const *environment, const char *name);

@@ -23,6 +23,10 @@ check "what is not withheld is in environ" grep -q value-p-4713 "$FLOWSUP_HOME/r
 matches "launch.json names them" '"withheld":\[[^]]*"OWN_TOKEN"' "$(cat "$FLOWSUP_HOME/runs/$id/launch.json")"
 equal "the worker is not started with them" "" \
 	"$(tr '\0' '\n' <"/proc/$(worker_pid "$id")/cmdline" | grep value-)"
+environment_of() { tr '\0' '\n' <"/proc/$1/environ"; }
+equal "a supervisor that was started with them does not have them in its environment, nor has the worker" "" \
+	"$(environment_of "$(supervisor_pid)" | grep value-[tk])$(environment_of "$(worker_pid "$id")" | grep value-[tk])"
+matches "but what is not withheld" value-p-4713 "$(environment_of "$(supervisor_pid)")"
 
 # ---- A restart by policy has them ----
 rm "$T/seen"
