@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon.h"
@@ -13,6 +14,8 @@
 #include "flowsup/fs.h"
 #include "flowsup/ipc.h"
 #include "flowsup/log.h"
+
+enum { HINT_LOOK = 4096 };
 
 static void (*const ends[ERRAND_KINDS])(struct errand *r, const struct proc_end *end) = {
     [ERRAND_NOTIFY] = notify_ended,
@@ -217,6 +220,31 @@ errand_outcome(const struct errand *r, const struct proc_end *end, char to[ERRAN
 		snprintf(to, ERRAND_TEXT, "%s", proc_signal_name(end->code));
 	else
 		snprintf(to, ERRAND_TEXT, "exit %d%s%s", end->code, line[0] != '\0' ? ": " : "", line);
+}
+
+/* It stands near the end, as a line of its own; a remark may follow on it. */
+bool
+errand_hint(const struct errand *r, char to[ERRAND_TEXT])
+{
+	static const char prefix[] = "\nhint: ", remark[] = "   # ";
+	char end[HINT_LOOK + 1], *line, *at;
+	struct stat st;
+	ssize_t n;
+
+	if (r->said < 0 || fstat(r->said, &st) != 0)
+		return false;
+	n = pread(r->said, end, HINT_LOOK, st.st_size > HINT_LOOK ? st.st_size - HINT_LOOK : 0);
+	end[n > 0 ? n : 0] = '\0';
+	line = NULL;
+	for (at = end; (at = strstr(at, prefix)) != NULL; at += strlen(prefix))
+		line = at + strlen(prefix);
+	if (line == NULL)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	at = strstr(line, remark);
+	if (at != NULL)
+		*at = '\0';
+	return strlcpy(to, line, ERRAND_TEXT) < ERRAND_TEXT;
 }
 
 void

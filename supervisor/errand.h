@@ -64,6 +64,8 @@ int errand_take(struct daemon *d, const struct errand *given, struct err *e);
 void errand_ended(struct errand *r, const struct proc_end *end);
 /* "exit 3", "SIGKILL after 30s"; the first line of what it said behind it. */
 void errand_outcome(const struct errand *r, const struct proc_end *end, char to[ERRAND_TEXT]);
+/* The command that it hinted at last; false: none. */
+bool errand_hint(const struct errand *r, char to[ERRAND_TEXT]);
 void errands_late(void *daemon); /* timer */
 
 #endif

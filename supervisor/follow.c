@@ -455,11 +455,28 @@ follow_say_end(struct output *out, const struct home *h, const char *home_option
 	paste_end_hint(h, home_option, s);
 }
 
+/* Whoever only waits counts on the policy. */
+static void
+say_given_up(const struct follower *w)
+{
+	struct buf why = {0}, reason = {0};
+
+	if (view_given_up(&w->session, &why)) {
+		view_reason(&w->session, &reason);
+		cli_note("run %s crashed: %s", w->run_id, buf_text(&reason));
+		paste_end_hint(w->f->home, w->f->home_option, &w->session);
+	}
+	buf_clear(&why);
+	buf_clear(&reason);
+}
+
 static void
 say_end(struct follower *w)
 {
 	if (w->f->show == FOLLOW_LINES || w->f->show == FOLLOW_LIVE)
 		follow_say_end(w->f->out, w->f->home, w->f->home_option, &w->session);
+	else if (w->f->show == FOLLOW_QUIET)
+		say_given_up(w);
 }
 
 void

@@ -6,6 +6,7 @@
 #include "daemon.h"
 #include "flowsup/clock.h"
 #include "flowsup/log.h"
+#include "paste.h"
 
 enum { EXIT_BUSY = 5, EXIT_STATE = 74 };
 
@@ -68,6 +69,26 @@ schedule(struct daemon *d, struct restart *r, int64_t pause_ns)
 
 /* ---- The decision ---- */
 
+/* What lifts the refusal the refused command has said; else what the row tells. */
+static void
+log_given_up(struct daemon *d, const struct job *j)
+{
+	struct buf command = {0};
+	struct session s;
+
+	if (j->value != NULL)
+		buf_slice(&command, json_text(j->value));
+	else if (session_read(d->store, j->run_id, &s, &(struct err){0}) == 0) {
+		paste_resume(&command, NULL, NULL, &s);
+		session_clear(&s);
+	}
+	if (command.len == 0)
+		paste_command(&command, "resume", NULL, j->run_id, NULL);
+	log_line(LOG_WARNING, "run %s is not resumed by itself: %s; to go on: %s", j->run_id,
+	    j->text != NULL ? j->text : "it was given up", buf_text(&command));
+	buf_clear(&command);
+}
+
 static enum job_result
 give_up_job(struct daemon *d, struct job *j, struct err *e)
 {
@@ -78,8 +99,7 @@ give_up_job(struct daemon *d, struct job *j, struct err *e)
 	secrets_ended(d, j->run_id);
 	if (!did)
 		return JOB_DONE;
-	log_line(LOG_WARNING, "run %s is not resumed by itself: %s; to go on: flowsup resume %s",
-	    j->run_id, j->text, j->run_id);
+	log_given_up(d, j);
 	daemon_worked(d);
 	clients_tell_changed(d, j->run_id, status_word(STATUS_CRASHED), NULL);
 	/* Its key and its slot are free. */
@@ -87,17 +107,26 @@ give_up_job(struct daemon *d, struct job *j, struct err *e)
 	return JOB_DONE;
 }
 
-void
-restart_give_up(struct daemon *d, const char *run_id, const char *why)
+/* command: that goes on, where it is known; or NULL. */
+static void
+give_up(struct daemon *d, const char *run_id, const char *why, const char *command)
 {
 	struct job *j = job_new(give_up_job, run_id, true);
 	struct restart *r = find(d, run_id);
 
 	if (r != NULL && r->due_ns != 0)
 		forget(d, r);
-	if (j != NULL)
+	if (j != NULL) {
 		j->text = strdup(why);
+		j->value = command != NULL ? json_string_lossy(slice_of(command), NULL) : NULL;
+	}
 	jobs_add(d, j, false);
+}
+
+void
+restart_give_up(struct daemon *d, const char *run_id, const char *why)
+{
+	give_up(d, run_id, why, NULL);
 }
 
 static void
@@ -229,7 +258,7 @@ restart_ended(struct errand *a, const struct proc_end *end)
 {
 	struct daemon *d = a->daemon;
 	struct restart *r = find(d, a->run_id);
-	char text[ERRAND_TEXT];
+	char text[ERRAND_TEXT], command[ERRAND_TEXT];
 
 	if (end->known && !end->signaled && end->code == 0) {
 		log_line(LOG_INFO, "run %s was resumed by itself", a->run_id);
@@ -241,7 +270,7 @@ restart_ended(struct errand *a, const struct proc_end *end)
 		return;
 	} else {
 		errand_outcome(a, end, text);
-		restart_give_up(d, a->run_id, text);
+		give_up(d, a->run_id, text, errand_hint(a, command) ? command : NULL);
 	}
 	if (r != NULL)
 		forget(d, r);

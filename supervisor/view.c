@@ -452,6 +452,36 @@ draining_json(const struct view *v, const struct session *s)
 	return json_set(json_object(), "since", view_time(at));
 }
 
+bool
+view_given_up(const struct session *s, struct buf *to)
+{
+	const char *why = json_cstr_of(json_get(s->metadata, META_NOT_RESTARTED));
+	long long made = (long long)s->restarts_done;
+
+	if (s->status != STATUS_CRASHED)
+		return false;
+	if (why != NULL)
+		buf_printf(to, "not resumed by itself: %s", why);
+	/* What a resume left behind has none left either. */
+	else if (made > 0 && s->restarts_left == 0 && s->resumed_as_run[0] == '\0')
+		buf_printf(to, "not resumed by itself: its policy resumed it %lld time%s, and no resume is left", made,
+		    made == 1 ? "" : "s");
+	else
+		return false;
+	return true;
+}
+
+/* Whoever counts on the policy sees that it has ended; a resume makes that past. */
+static bool
+is_given_up(const struct session *s)
+{
+	struct buf why = {0};
+	bool is = s->resumed_as_run[0] == '\0' && view_given_up(s, &why);
+
+	buf_clear(&why);
+	return is;
+}
+
 static struct json *
 marks_json(const struct session *s, const struct facts *f)
 {
@@ -471,6 +501,8 @@ marks_json(const struct session *s, const struct facts *f)
 		marks = json_append(marks, json_cstr("deadline passed"));
 	if (session_is_restarting(s) && f->copy_of == NULL)
 		marks = json_append(marks, json_cstr("restarting"));
+	if (is_given_up(s) && f->copy_of == NULL)
+		marks = json_append(marks, json_cstr("given up"));
 	if (f->survivors > 0)
 		marks = json_append(marks, json_printf("%u running", f->survivors));
 	if (f->missing != NULL)
@@ -483,14 +515,15 @@ marks_json(const struct session *s, const struct facts *f)
 void
 view_reason(const struct session *s, struct buf *to)
 {
-	const char *given_up = json_cstr_of(json_get(s->metadata, META_NOT_RESTARTED));
+	struct buf given_up = {0};
 
 	if (s->reason != NULL && s->reason[0] != '\0')
 		buf_puts(to, s->reason);
 	else if (s->reason_code != NULL)
 		buf_puts(to, reason_text(s->reason_code));
-	if (given_up != NULL && s->status == STATUS_CRASHED)
-		buf_printf(to, "; not resumed by itself: %s", given_up);
+	if (view_given_up(s, &given_up))
+		buf_printf(to, "; %s", buf_text(&given_up));
+	buf_clear(&given_up);
 }
 
 static struct json *
@@ -599,7 +632,7 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 		o = json_set(o, "reason_text", reason_json(v, s, f));
 	}
 	if (f->copy_of != NULL || f->elsewhere || f->stalled || f->no_worker || f->survivors > 0 || f->missing != NULL || f->lost_log ||
-	    is_stopping(f) || session_is_draining(s) || session_is_restarting(s))
+	    is_stopping(f) || session_is_draining(s) || session_is_restarting(s) || is_given_up(s))
 		o = json_set(o, "marks", marks_json(s, f));
 	if (is_stopping(f))
 		o = json_set(o, "stopping", stopping_json(f));

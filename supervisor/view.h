@@ -84,6 +84,8 @@ unsigned view_survivors(const struct attempts *a);
 bool view_is_resumable(const struct session *s);
 /* Why it is as it is; of one that its policy gave up, also why. */
 void view_reason(const struct session *s, struct buf *to);
+/* Of one that has crashed and had automatic resumes, or was to: appends that none follows, and why. Else false. */
+bool view_given_up(const struct session *s, struct buf *to);
 double view_duration(const struct session *s); /* seconds; -1: never started */
 struct json *view_time(double at); /* null for 0: not known */
 /* Seconds since a process with this start time began. */

@@ -178,7 +178,7 @@ struct session_filter {
 /*
  * At its end, and nothing goes on from it. Most rows of a long list are of this kind; of these a brief
  * list reads run, name, status, times, progress and what resumed it, of others reason, metadata, policy
- * and the restarts that are left too. The rest is empty or NULL.
+ * and its restarts too. The rest is empty or NULL.
  */
 bool session_is_plain(const struct session *s);
 /* each is given a session that is cleared after it returns; non-zero stops. */

@@ -23,7 +23,7 @@
 	"s.name, s.status, s.reason_code, s.reason, s.created_at, s.started_at, s.ended_at, "      \
 	"s.done, s.total, s.metadata, NULL, " OF_QUEUED("s.queue") OF_QUEUED("s.unique_key")       \
 	"s.policy, NULL, CASE s.status WHEN 'crashed' THEN s.place END, s.restarts_left, "         \
-	OF_QUEUED("s.restarts_done") "NULL"
+	"s.restarts_done, NULL"
 #define SESSION_TABLES                                                                             \
 	"sessions s LEFT JOIN sessions p ON p.id = s.resumed_from "                                \
 	"LEFT JOIN sessions n ON n.resumed_from = s.id "

@@ -10,6 +10,13 @@ resumed() { [[ $(successor "$1") =~ ^[0-9] ]]; }
 crash() { # RUN: kills its worker
 	wait_until worker_is_ready "$1" && kill -KILL "$(worker_pid "$1")"
 }
+long() { "$FLOWSUP" start --restart 3 -- sh -c 'exec sleep 1000'; }
+# crash_late RUN: as after many restarts, the next one comes in a minute.
+crash_late() {
+	wait_until worker_is_ready "$1"
+	sql "UPDATE sessions SET restarts_done = 9 WHERE run_id = '$1'"
+	crash "$1"
+}
 wait_op() { wait_until eval '"$FLOWSUP" show --json '"$1"' | grep -q "\"id\":\"'"$2"'\",\"state\":\"running\""'; }
 
 cat >"$T/twice.yaml" <<END
@@ -60,6 +67,50 @@ matches "the run says why" "died soon after their start" "$("$FLOWSUP" show --js
 check "the log says how to go on" wait_until logged "run $last is not resumed by itself: .*flowsup resume $last"
 "$FLOWSUP" kill "$last" 2>/dev/null
 
+# ---- None left ----
+cat >"$T/once.yaml" <<END
+restart: {on: crash, attempts: 1}
+plan: [{id: once, run: 'until [ -e "$T/go" ]; do sleep 0.02; done'}]
+END
+one=$("$FLOWSUP" start "$T/once.yaml")
+crash "$one"
+wait_until resumed "$one"
+two=$(successor "$one")
+"$FLOWSUP" wait "$two" 2>"$T/said" &
+waiter=$!
+crash "$two"
+wait "$waiter"
+equal "none is left: wait returns" 137 $?
+over="not resumed by itself: its policy resumed it 1 time, and no resume is left"
+matches "wait says so, and how to go on" "run $two crashed: .*; $over.*hint: flowsup resume $two" "$(paste -sd' ' "$T/said")"
+matches "show too" "$over" "$("$FLOWSUP" show "$two" | paste -sd' ' | tr -s ' ')"
+matches "and its JSON" "\"reason_text\":\"[^\"]*$over\".*\"marks\":\\[\"given up\"" "$("$FLOWSUP" show --json "$two")"
+matches "list marks it" "$two .*crashed \\(given up" "$("$FLOWSUP" list)"
+equal "and not the one before, which was resumed" 1 "$("$FLOWSUP" list -n 2 | grep -c "given up")"
+"$FLOWSUP" kill "$two" 2>/dev/null
+one=$(long)
+crash_late "$one"
+wait_until status_is "$one" crashed
+"$FLOWSUP" stop "$one" 2>/dev/null
+equal "wait for one that was given up by a person says so as well" 1 "$("$FLOWSUP" wait "$one" 2>&1 | grep -c "not resumed by itself: it was stopped")"
+
+# ---- A refused resume: the log has the command that lifts what refused it ----
+cat >"$T/unrepeatable.yaml" <<END
+restart: {on: crash, attempts: 3}
+plan: [{id: a, idempotent: false, run: 'exec sleep 1000'}]
+END
+one=$("$FLOWSUP" start "$T/unrepeatable.yaml")
+wait_op "$one" a
+worker=$(worker_pid "$one")
+pid=$(supervisor_pid)
+stop_still "$pid"
+kill -KILL "$worker"
+rm "$FLOWSUP_HOME/runs/$one/attempts.log"
+kill -CONT "$pid"
+check "its hint can be pasted" wait_until logged "run $one is not resumed by itself: .*; to go on: flowsup resume $one .*--rerun-in-flight$"
+matches "as that of show" "next +flowsup resume $one --rerun-in-flight" "$("$FLOWSUP" show "$one")"
+"$FLOWSUP" kill "$one" 2>/dev/null
+
 # ---- While there is no supervisor ----
 one=$("$FLOWSUP" start --restart 1 -- sh -c "until [ -e '$T/go' ]; do sleep 0.02; done")
 wait_until worker_is_ready "$one"
@@ -77,13 +128,6 @@ equal "it completes" 0 $?
 
 # ---- Stopped and killed jobs ----
 rm "$T/go"
-long() { "$FLOWSUP" start --restart 3 -- sh -c 'exec sleep 1000'; }
-# crash_late RUN: as after many restarts, the next one comes in a minute.
-crash_late() {
-	wait_until worker_is_ready "$1"
-	sql "UPDATE sessions SET restarts_done = 9 WHERE run_id = '$1'"
-	crash "$1"
-}
 one=$(long)
 crash_late "$one"
 wait_until status_is "$one" crashed
