@@ -150,17 +150,48 @@ asks(const struct asking *a, size_t i, bool failures_again, bool *again)
 	return outcome != NULL ? again[i] && !failed : is_in_flight(a, op);
 }
 
+/* Without an end in the log: its worker's death was not its end. */
 static bool
-any_asks(const struct asking *a, bool failures_again)
+outlived(const struct asking *a, const struct flow_op *op)
+{
+	const struct attempt_line *start;
+	struct attempt_line *end;
+
+	find_last(&a->files->attempts, op->id, &start, &end);
+	return start != NULL && end == NULL && !is_lost(a, start);
+}
+
+/* Whether something of what these had added would be given up: it has an outcome, or that is still to come. Whoever
+ * adds something stands before it. */
+static bool
+any_is_dropped(const struct asking *a, bool *again)
 {
 	const struct flow *f = a->files->flow;
-	bool *again = calloc(f->nops + 1, sizeof(*again)), found = false;
+	const struct flow_grown *g;
 	size_t i;
 
-	for (i = 0; again != NULL && i < f->nops && !found; i++)
-		found = asks(a, f->order[i], failures_again, again);
+	for (i = f->nplanned; i < f->nops; i++) {
+		g = flow_grown(f, (uint32_t)i);
+		if ((g->parent == FLOW_NO_OP || !again[g->parent]) && (g->emitter == FLOW_NO_OP || !again[g->emitter]))
+			continue;
+		again[i] = true;
+		if (outcome_of(a->files, i) != NULL || outlived(a, &f->ops[i]))
+			return true;
+	}
+	return false;
+}
+
+static void
+look_at_all(const struct asking *a, bool failures_again, struct in_flight *out)
+{
+	const struct flow *f = a->files->flow;
+	bool *again = calloc(f->nops + 1, sizeof(*again));
+	size_t i;
+
+	for (i = 0; again != NULL && i < f->nops; i++)
+		out->asks |= asks(a, f->order[i], failures_again, again);
+	out->drops = again != NULL && failures_again && any_is_dropped(a, again);
 	free(again);
-	return found;
 }
 
 /* One that a worker brought to its end has saved what it did. */
@@ -177,24 +208,34 @@ has_lost_log(const struct home *h, const struct session *s)
 	return lost;
 }
 
-bool
-in_flight_asks(const struct home *h, const struct session *s, bool again)
+/* What its worker saved it has also told. */
+static bool
+may_have_added_more(const struct session *s)
+{
+	return s->status == STATUS_CRASHED && json_get(s->metadata, "growth") != NULL &&
+	    !json_is_true(json_get(s->metadata, META_LOSES_ADDED));
+}
+
+void
+in_flight_look(const struct home *h, const struct session *s, bool again, struct in_flight *out)
 {
 	struct run_files files;
 	struct asking a = {.home = h, .files = &files};
-	bool here = false, other_boot = true, found = false;
+	bool here = false, other_boot = true;
 	struct err e = {0};
 
+	*out = (struct in_flight){.drops = again && json_is_true(json_get(s->metadata, META_LOSES_ADDED))};
 	if (h == NULL || !status_is_terminal(s->status))
-		return false;
+		return;
 	a.lost_log = has_lost_log(h, s);
-	if ((!a.lost_log && !json_is_true(json_get(s->policy, POLICY_UNREPEATABLE))) ||
+	if ((!a.lost_log && !json_is_true(json_get(s->policy, POLICY_UNREPEATABLE)) &&
+		!(again && may_have_added_more(s))) ||
 	    run_files_open(h, s, true, &files, &e) != 0)
-		return false;
+		return;
 	if (files.flow != NULL && endops_is_here(&files.attempts, &here, &other_boot, &e) == 0) {
 		a.same_boot = here && !other_boot;
-		found = any_asks(&a, again);
+		look_at_all(&a, again, out);
+		out->drops |= again && json_is_true(json_get(s->metadata, META_LOSES_ADDED));
 	}
 	run_files_close(&files);
-	return found;
 }

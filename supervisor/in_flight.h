@@ -16,12 +16,17 @@ int in_flight_open_ops(const struct home *h, int run_fd, const struct attempt *a
 const char *in_flight_state(const struct home *h, int run_fd, const struct attempt *a, bool same_boot);
 
 /*
- * Whether a resume of a run that is at its end would be refused without leave to repeat what is marked idempotent:
- * false, as far as its files tell: it was started and has no outcome, or, with `again`, stands behind a failure
- * that is to run again. The same of a run that
- * has crashed and whose log of attempts is lost, of any operation without an outcome. Of other runs
- * files are opened only where their policy says that they have such operations.
+ * What a resume of a run that is at its end would be refused without, as far as its row and its files tell; with
+ * `again` one that runs failures again. Files are opened only where the row says that the run has such operations, or
+ * has crashed and lost its log of attempts, or may have added something that nobody has saved.
  */
-bool in_flight_asks(const struct home *h, const struct session *s, bool again);
+struct in_flight {
+	/* leave to repeat what is marked idempotent: false, and was started and has no outcome, or stands behind a
+	 * failure that runs again; where the log is lost, anything without an outcome */
+	bool asks;
+	/* leave to drop what had been added by what runs again, and has an outcome, runs, or has ended meanwhile */
+	bool drops;
+};
+void in_flight_look(const struct home *h, const struct session *s, bool again, struct in_flight *out);
 
 #endif

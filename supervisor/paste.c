@@ -72,14 +72,17 @@ paste_with_room(struct buf *to, const char *home_option, const struct session *s
 void
 paste_resume(struct buf *to, const struct home *h, const char *home_option, const struct session *s)
 {
+	struct in_flight of;
+
 	if (paste_with_room(to, home_option, s))
 		return;
+	in_flight_look(h, s, has_failures(s), &of);
 	paste_command(to, "resume", home_option, s->run_id, NULL);
 	if (has_failures(s) && !json_is_true(json_get(s->policy, POLICY_RETRIES_FAILED)))
 		buf_puts(to, " --retry-failed");
-	if (in_flight_asks(h, s, has_failures(s)))
+	if (of.asks)
 		buf_puts(to, " --rerun-in-flight");
-	if (has_failures(s) && json_is_true(json_get(s->metadata, META_LOSES_ADDED)))
+	if (of.drops)
 		buf_puts(to, " --drop-respawned");
 	if (has_failures(s) && json_is_true(json_get(s->metadata, META_LOST_CONTEXT)))
 		buf_puts(to, " --allow-degraded-context");
@@ -88,11 +91,14 @@ paste_resume(struct buf *to, const struct home *h, const char *home_option, cons
 bool
 paste_keep(struct buf *to, const struct home *h, const char *home_option, const struct session *s)
 {
+	struct in_flight of;
+
 	if (!status_is_terminal(s->status) || !has_failures(s) || s->done >= s->total)
 		return false;
+	in_flight_look(h, s, false, &of);
 	paste_command(to, "resume", home_option, s->run_id, NULL);
 	buf_puts(to, " --keep-failed");
-	if (in_flight_asks(h, s, false))
+	if (of.asks)
 		buf_puts(to, " --rerun-in-flight");
 	return true;
 }

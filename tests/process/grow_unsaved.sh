@@ -39,6 +39,10 @@ refused() { # CODE, and nothing was started
 flow
 lose_worker
 # ---- It still runs ----
+next_of() { "$FLOWSUP" show "$RUN" | sed -n 's/^next *//p'; }
+suggested="flowsup resume $RUN --retry-failed --drop-respawned"
+equal "what is suggested is not refused for it" "$suggested" "$(next_of)"
+matches "in a list, too" "$suggested" "$("$FLOWSUP" list | tr -s ' \n\\' ' ')"
 out=$("$FLOWSUP" resume "$RUN" --retry-failed --dry-run 2>"$T/err")
 refused "a dry run, while it runs" $?
 matches "with a row that says so" 'p\.s1 +refused +p runs again, so what it had added is not carried over, and this is running' "$out"
@@ -51,6 +55,7 @@ matches "which says so, and what lifts it" "operation p\.s1: p runs again, .*thi
 open_gate go
 wait_until has_end p.s1
 wait_until has_end fl
+equal "nor once it has ended" "$suggested" "$(next_of)"
 matches "kept failures take it over" 'p\.s1 +taken over +has ended without its worker' \
 	"$("$FLOWSUP" resume "$RUN" --keep-failed --dry-run 2>&1)"
 out=$("$FLOWSUP" resume "$RUN" --retry-failed --dry-run --json 2>/dev/null)
