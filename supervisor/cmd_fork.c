@@ -146,7 +146,7 @@ hold(struct resuming *r, struct err *e)
 
 	if (cli_flag(r->c, "dry-run")) {
 		if (seek_lock_held(r->run_fd, RUN_LOCK_OVER_MS, &held, e) != 0)
-			return seek_damaged(&r->t->session, e);
+			return seek_damaged_for_good(&r->t->session, e);
 		if (!held)
 			return 0;
 	} else {
@@ -154,7 +154,7 @@ hold(struct resuming *r, struct err *e)
 		if (r->lock_fd >= 0)
 			return 0;
 		if (e->code != ERR_BUSY)
-			return seek_damaged(&r->t->session, e);
+			return seek_damaged_for_good(&r->t->session, e);
 	}
 	err_set(e, ERR_BUSY, "run %s is being resumed or removed by another process", r->t->session.run_id);
 	return err_hint(e, "flowsup show %s", r->t->session.run_id);

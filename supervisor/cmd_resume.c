@@ -109,7 +109,7 @@ take_lock(struct resuming *r, struct err *e)
 			    : 0;
 		if (why.code != ERR_BUSY) {
 			*e = why;
-			return seek_damaged(&r->t->session, e);
+			return seek_damaged_for_good(&r->t->session, e);
 		}
 		if (i == 1)
 			cli_note("run %s: %s has its lock; waiting", r->t->session.run_id,
@@ -227,7 +227,7 @@ check_lock(struct resuming *r, struct err *e)
 	bool held = false;
 
 	if (seek_lock_held(r->run_fd, RUN_LOCK_OVER_MS, &held, e) != 0)
-		return seek_damaged(&r->t->session, e);
+		return seek_damaged_for_good(&r->t->session, e);
 	if (target_reload(r->t, e) != 0)
 		return -1;
 	if (r->t->session.resumed_as_run[0] != '\0')
@@ -276,7 +276,7 @@ tell_lacking(const struct resuming *r, const struct json *names, struct err *e)
 	bool required;
 
 	if (json_length(names) > 0 && seek_flow(r->run_fd, &flow, e) != 0)
-		return seek_damaged(&r->t->session, e);
+		return seek_damaged_for_good(&r->t->session, e);
 	while (json_next(&it, NULL, &one)) {
 		name = json_text(one).data;
 		required = lacking_is_required_in(flow, name);
@@ -414,7 +414,7 @@ look_at_lock(const struct resuming *r, bool *held, struct err *e)
 	while ((rc = run_lock_held(r->run_fd, held, e)) == 0 && *held && !worker_lives(r) &&
 	    clock_monotonic_ns() < until)
 		usleep(VERDICT_LOOK_MS * 1000);
-	return rc == 0 ? 0 : seek_damaged(&r->t->session, e);
+	return rc == 0 ? 0 : seek_damaged_for_good(&r->t->session, e);
 }
 
 static int

@@ -68,14 +68,14 @@ take_lock(struct resuming *r, const struct session *s, int run_fd, struct err *e
 
 	if (cli_flag(r->c, "dry-run")) {
 		if (run_lock_held(run_fd, &held, e) != 0)
-			return seek_damaged(s, e);
+			return seek_damaged_for_good(s, e);
 		return held && !status_is_terminal(s->status) ? goes_on(r, s, e) : 0;
 	}
 	r->lock_fd = run_lock_take(run_fd, RUN_LOCK_OVER_MS, e);
 	if (r->lock_fd >= 0)
 		return 0;
 	if (e->code != ERR_BUSY)
-		return seek_damaged(s, e);
+		return seek_damaged_for_good(s, e);
 	err_clear(e);
 	return goes_on(r, s, e);
 }
@@ -117,7 +117,7 @@ take_attempts(struct resuming *r, const struct session *s, int run_fd, struct er
 	struct attempts a;
 
 	if (seek_attempts(run_fd, seek_has_started(run_fd, s->started_at), &a, e) != 0)
-		return seek_damaged(s, e);
+		return seek_damaged_for_good(s, e);
 	if (resuming_check_older(r, run_fd, &a, e) != 0) {
 		attempts_clear(&a);
 		return -1;
@@ -186,7 +186,7 @@ judge_row(struct resuming *r, struct session *s, struct err *e)
 	}
 	if (run_fd < 0) {
 		*e = why;
-		return seek_damaged(s, e);
+		return seek_damaged_for_good(s, e);
 	}
 	rc = judge_directory(r, s, run_fd, e);
 	fd_close(&run_fd);

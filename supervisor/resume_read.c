@@ -264,9 +264,7 @@ resuming_damaged(const struct resuming *r, struct err *e)
 {
 	char word[SHELL_WORD_TEXT];
 
-	if (e->code == ERR_NOTFOUND || e->code == ERR_SYNTAX || e->code == ERR_DOCUMENT ||
-	    e->code == ERR_LIMIT)
-		e->code = ERR_IO;
+	seek_refuse_damage(e);
 	err_wrap(e, "%s", r->label);
 	if (e->hint[0] == '\0' && faccessat(r->run_fd, CKPT_BASE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		err_hint(e, "flowsup checkpoint show %s   # what was saved of it", shell_word(word, r->is_run ? r->name : r->run_path));
@@ -279,7 +277,7 @@ read_files(struct resuming *r, struct err *e)
 	if (read_launch(r, e) == 0 && read_document(r, e) == 0 && read_environment(r, e) == 0 &&
 	    read_attempts(r, e) == 0)
 		return 0;
-	return r->is_run ? seek_damaged(&r->t->session, e) : resuming_damaged(r, e);
+	return r->is_run ? seek_damaged_for_good(&r->t->session, e) : resuming_damaged(r, e);
 }
 
 bool

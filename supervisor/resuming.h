@@ -79,7 +79,7 @@ int resuming_copy_artifacts(const struct resuming *r, const char *root, struct e
 int resuming_copy_attempts(const struct resuming *r, struct err *e);
 /* Reads everything of run_fd; writes nothing. A refused checkpoint is no error here. */
 int resuming_read(struct resuming *r, struct err *e);
-/* An error about a file of a directory that is no run here: names the directory, as seek_damaged() does a
+/* An error about a file of a directory that is no run here: names the directory, as seek_damaged_for_good() does a
  * run, and what can still be had. Returns -1. */
 int resuming_damaged(const struct resuming *r, struct err *e);
 /* Compares the document with what is recorded, and with --rerun-changed puts new definitions in the place

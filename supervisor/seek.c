@@ -69,14 +69,19 @@ seek_is_killed(const struct home *h, const char *run_id)
 
 /* ---- Telling it ---- */
 
+static bool
+is_damage(const struct err *e)
+{
+	return e->code == ERR_NOTFOUND || e->code == ERR_SYNTAX || e->code == ERR_DOCUMENT || e->code == ERR_LIMIT;
+}
+
 int
 seek_damaged(const struct session *s, struct err *e)
 {
 	char name[RUN_ID_TEXT + sizeof("run ")];
 
 	/* As faults of what somebody wrote they are the caller's; here they are damage. */
-	if (e->code == ERR_NOTFOUND || e->code == ERR_SYNTAX || e->code == ERR_DOCUMENT ||
-	    e->code == ERR_LIMIT)
+	if (is_damage(e))
 		e->code = ERR_IO;
 	snprintf(name, sizeof(name), "run %s", s->run_id);
 	if (strncmp(e->msg, name, strlen(name)) != 0)
@@ -85,6 +90,21 @@ seek_damaged(const struct session *s, struct err *e)
 		return -1;
 	return status_is_terminal(s->status) ? err_hint(e, "flowsup show %s", s->run_id)
 					     : err_hint(e, "flowsup kill %s", s->run_id);
+}
+
+void
+seek_refuse_damage(struct err *e)
+{
+	/* Without a fault of the system it could be read, and is not as it was written. */
+	if (is_damage(e) || e->code == ERR_IDENTITY || (e->code == ERR_IO && e->sys == 0))
+		e->code = ERR_REFUSED;
+}
+
+int
+seek_damaged_for_good(const struct session *s, struct err *e)
+{
+	seek_refuse_damage(e);
+	return seek_damaged(s, e);
 }
 
 int

@@ -42,6 +42,10 @@ int seek_rundir(const struct home *h, const struct session *s, struct err *e);
  * left to be done; a missing file is ERR_IO: it was made with the run. Returns -1.
  */
 int seek_damaged(const struct session *s, struct err *e);
+/* The same for who would go on from the files: what is wrong with one is ERR_REFUSED, for no wait mends it, and only that
+ * it could not be read is ERR_IO. */
+void seek_refuse_damage(struct err *e);
+int seek_damaged_for_good(const struct session *s, struct err *e);
 
 /* The run's document. */
 int seek_flow(int run_fd, struct flow **out, struct err *e);

@@ -126,6 +126,19 @@ touch "$T/go"
 "$FLOWSUP" wait "$two" 2>/dev/null
 equal "it completes" 0 $?
 
+# ---- What no wait mends ----
+n=0
+for file in flow.json launch.json environ; do
+	one=$("$FLOWSUP" start --restart 1 -- sh -c 'exec sleep 1000')
+	wait_until worker_is_ready "$one"
+	n=$((n + 1))
+	if [ $n = 1 ]; then rm "$FLOWSUP_HOME/runs/$one/$file"; else printf '{"a":[' >"$FLOWSUP_HOME/runs/$one/$file"; fi
+	kill -KILL "$(worker_pid "$one")"
+	check "$file damaged: it is given up" wait_until logged "run $one is not resumed by itself: .*$file"
+	check "$file damaged: at once" eval "! logged 'run $one: its resume failed, and is tried again'"
+	"$FLOWSUP" kill "$one" 2>/dev/null
+done
+
 # ---- Stopped and killed jobs ----
 rm "$T/go"
 one=$(long)

@@ -184,7 +184,7 @@ for file in launch.json flow.json environ attempts.log; do
 	mv "$T/copy/$file" "$T/kept"
 	mkdir "$T/copy/$file"
 	out=$("$FLOWSUP" resume "$T/copy" -n 2>&1)
-	equal "$file of a directory cannot be read: as with a run here" 74 $?
+	equal "$file of a directory is none: as with a run here" 4 $?
 	matches "$file of a directory: with its name, and what can still be had" \
 		"'$T/copy': $file: not a regular file.*hint: flowsup checkpoint show $T/copy " "$(paste -sd' ' <<<"$out")"
 	rmdir "$T/copy/$file"
