@@ -9,7 +9,10 @@
 #include "flowsup/log.h"
 #include "kept_private.h"
 
-enum { WRITE_AGAIN_MS = 1000 };
+enum {
+	WRITE_AGAIN_MS = 1000,
+	AWAY_DOUBLINGS = 5 /* of that, for a directory that is not there */
+};
 
 void
 kept_init(struct kept *k)
@@ -232,11 +235,14 @@ kept_clear(struct daemon *d)
 
 /* ---- Records ---- */
 
+/* away (or NULL) says that the run has no directory. */
 static int
-open_ops(struct daemon *d, const char *run_id, struct err *e)
+open_ops(struct daemon *d, const char *run_id, bool *away, struct err *e)
 {
 	int run_fd = rundir_open(&d->home, run_id, e), fd;
 
+	if (away != NULL)
+		*away = run_fd < 0 && e->code == ERR_NOTFOUND;
 	if (run_fd < 0)
 		return -1;
 	fd = fs_open_private_dir(run_fd, RUN_OPS, e);
@@ -246,10 +252,10 @@ open_ops(struct daemon *d, const char *run_id, struct err *e)
 
 /* One that is there already came from somebody who saw it too. */
 static int
-record_end(struct daemon *d, const struct kept_op *o, const char *dir, struct err *e)
+record_end(struct daemon *d, const struct kept_op *o, const char *dir, bool *away, struct err *e)
 {
 	struct exit_record r = {.id = o->id, .end = o->end, .time = o->time}, there;
-	int ops_fd = open_ops(d, o->files, e), rc = 0;
+	int ops_fd = open_ops(d, o->files, away, e), rc = 0;
 
 	if (ops_fd < 0)
 		return -1;
@@ -260,25 +266,40 @@ record_end(struct daemon *d, const struct kept_op *o, const char *dir, struct er
 	return rc;
 }
 
+/* A directory may be moved away for a while; a run without a row is not resumed any more. */
+static bool
+is_removed(struct daemon *d, const char *run_id)
+{
+	struct session s;
+	struct err e = {0};
+
+	if (session_read(d->store, run_id, &s, &e) != 0)
+		return e.code == ERR_NOTFOUND;
+	session_clear(&s);
+	return false;
+}
+
 bool
 kept_write_end(struct daemon *d, struct kept_op *o, struct err *e)
 {
 	char dir[ATTEMPT_DIR_TEXT];
+	bool away = false;
 
 	attempt_dir(o->op, o->attempt, dir);
-	if (record_end(d, o, dir, e) == 0) {
+	if (record_end(d, o, dir, &away, e) == 0) {
 		log_line(LOG_INFO, "run %s: ops/%s, whose worker is dead, has ended: %s %d", o->files, dir,
 		    o->end.signaled ? "signal" : "status", o->end.code);
 		return true;
 	}
-	if (e->code == ERR_NOTFOUND)
+	if (e->code == ERR_NOTFOUND && (!away || is_removed(d, o->files)))
 		return true;
 	/* As of jobs: a full disk must not fill the log as well. */
 	if ((o->tries & (o->tries - 1)) == 0)
 		log_line(LOG_ERROR, "run %s: how ops/%s ended is not written down yet: %s; it is tried again",
 		    o->files, dir, e->msg);
+	o->write_ns = clock_monotonic_ns() +
+	    (WRITE_AGAIN_MS * NS_PER_MS << (!away ? 0 : o->tries < AWAY_DOUBLINGS ? o->tries : AWAY_DOUBLINGS));
 	o->tries++;
-	o->write_ns = clock_monotonic_ns() + WRITE_AGAIN_MS * NS_PER_MS;
 	return false;
 }
 
@@ -296,7 +317,7 @@ kept_has_record(struct daemon *d, const struct kept_op *o)
 	char dir[ATTEMPT_DIR_TEXT];
 	struct exit_record r;
 	struct err e = {0};
-	int ops_fd = open_ops(d, o->files, &e);
+	int ops_fd = open_ops(d, o->files, NULL, &e);
 	bool has = ops_fd >= 0 &&
 	    exit_record_read(ops_fd, attempt_dir(o->op, o->attempt, dir), o->id, &r, &e) == 0;
 

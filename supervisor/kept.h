@@ -5,7 +5,7 @@
  * for. Ending takes its time, so a process of its own does it (worker/end.c).
  *
  * What comes to us as a subreaper may end before the report on its run says what it was: such ends
- * are held for a while.
+ * are held. A report may also come late: the directory of a run may be away.
  */
 #ifndef FLOWSUP_SUPERVISOR_KEPT_H
 #define FLOWSUP_SUPERVISOR_KEPT_H

@@ -7,8 +7,7 @@
 #include "kept_private.h"
 
 enum {
-	ENDS_MOST = 1024,   /* held at once */
-	ENDS_SECONDS = 180, /* a report is killed long before */
+	ENDS_MOST = 1024, /* held at once, the latest */
 	US_PER_S = 1000000
 };
 
@@ -16,7 +15,6 @@ struct unclaimed {
 	TAILQ_ENTRY(unclaimed) entry;
 	struct proc_id id;
 	struct proc_end end;
-	int64_t since_ns;
 	double time;
 };
 
@@ -49,27 +47,18 @@ kept_clear_ends(struct daemon *d)
 		forget(d, TAILQ_FIRST(&d->kept.ends));
 }
 
-/* While a death is not recorded yet, for want of room, its report has not begun. */
-static bool
-is_too_old(const struct daemon *d, const struct unclaimed *u, int64_t now)
-{
-	return now - u->since_ns > ENDS_SECONDS * NS_PER_S && daemon_is_quiet(d);
-}
-
 static void
 hold(struct daemon *d, struct proc_id id, const struct proc_end *end, double time)
 {
 	struct unclaimed *u = calloc(1, sizeof(*u)), *old;
-	int64_t now = clock_monotonic_ns();
 
 	if (u == NULL)
 		return; /* then its end is unknown, as it is without a supervisor */
-	*u = (struct unclaimed){.id = id, .end = *end, .since_ns = now, .time = time};
+	*u = (struct unclaimed){.id = id, .end = *end, .time = time};
 	TAILQ_INSERT_TAIL(&d->kept.ends, u, entry);
 	d->kept.nends++;
 	/* NOLINTBEGIN(clang-analyzer-unix.Malloc): what was freed has left the list */
-	while ((old = TAILQ_FIRST(&d->kept.ends)) != NULL &&
-	    (d->kept.nends > ENDS_MOST || is_too_old(d, old, now)))
+	while ((old = TAILQ_FIRST(&d->kept.ends)) != NULL && d->kept.nends > ENDS_MOST)
 		forget(d, old);
 	/* NOLINTEND(clang-analyzer-unix.Malloc) */
 }

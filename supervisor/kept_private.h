@@ -56,7 +56,8 @@ struct kept_run {
 /* Fills what stands in the line; borrows from it and from run_id. */
 bool kept_read_line(const struct json *line, const char *run_id, struct kept_op *o);
 void kept_set_end(struct kept_op *o, const struct proc_end *end, double time, const char *by);
-/* Only writes. False: it is to be tried again. A run that was removed needs no record. */
+/* Only writes. False: it is to be tried again, also while the run's directory is away. A run that was removed, row and
+ * all, needs no record. */
 bool kept_write_end(struct daemon *d, struct kept_op *o, struct err *e);
 /* The same, and true when o is gone. */
 bool kept_try(struct kept_op *o, struct err *e);

@@ -101,4 +101,32 @@ for when in ends_before_report ends_after_report; do
 	equal "with an answer it is resumed ($when)" 0 $?
 	equal "and its operation ran once then ($when)" 1 "$(runs)"
 done
+
+# The run's directory is away when it ends.
+leave() { mv "$FLOWSUP_HOME/runs/$run" "$T/disk/away"; }
+back() { mv "$T/disk/away" "$FLOWSUP_HOME/runs/$run"; }
+for when in ends_before_report ends_after_report; do
+	begin_counted
+	$when leave
+	wait_until status_is "$run" crashed
+	resume --wait "$run"
+	equal "nothing goes on without the directory ($when)" "74 1" "$? $(runs)"
+	"$FLOWSUP" supervisor restart >/dev/null 2>&1
+	back
+	resume --wait "$run"
+	equal "once it is back the end is there to be taken over ($when)" "0 1" "$? $(runs)"
+	check "it was written down ($when)" record
+done
+begin_counted
+ends_after_report leave
+check "it is said that it is not written down" wait_until logged "run $run: how ops/sh.1 ended is not written down yet"
+back
+check "also without a resume it is, once the directory is back" wait_until record
+begin_counted
+ends_after_report leave
+wait_until logged "run $run: how ops/sh.1 ended is not written down yet"
+rm -r "$T/disk/away"
+check "while its row is there it may come back" is "$op" Z
+sql "DELETE FROM sessions WHERE run_id = '$run'"
+check "a run that is known to be gone is waited for no more" wait_until reaped "$op"
 plan
