@@ -194,6 +194,15 @@ void json_write_string(struct buf *to, struct slice text);
  * deeper than JSON_MAX_DEPTH. */
 size_t json_encoded_length(const struct json *v);
 
+/* ---- Characters of texts: UTF-8, RFC 3629 ---- */
+
+/* The character at p, n > 0, and its length; -1 when it is no UTF-8, with the length of what can
+ * be thrown away. Surrogates are -1 as well. */
+int32_t json_utf8_next(const char *p, size_t n, size_t *len);
+/* A surrogate in the three bytes it would have if it were a character, as lone ones have in texts of values;
+ * or -1. */
+int32_t json_surrogate_next(const char *p, size_t n);
+
 /* ---- Pointers, RFC 6901 ---- */
 
 /* Borrowed, NULL with ERR_SYNTAX (bad pointer) or ERR_NOTFOUND. */

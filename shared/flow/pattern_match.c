@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flowsup/json.h"
 #include "pattern.h"
 
 #define NO_CHAR UINT32_MAX
@@ -29,20 +30,13 @@ goes_on(char c)
 uint32_t
 pattern_char(struct slice text, size_t *len)
 {
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	unsigned char c = (unsigned char)text.data[0];
-	size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0, i;
-	uint32_t code = n < 2 ? c : c & (0x7fU >> n);
+	int32_t c = json_utf8_next(text.data, text.len, len);
 
-	*len = 1;
-	if (n == 1)
-		return c;
-	for (i = 1; i < n && i < text.len && goes_on(text.data[i]); i++)
-		code = code << 6 | ((unsigned char)text.data[i] & 0x3f);
-	if (n == 0 || i < n || code < least[n] || code > 0x10ffff)
-		return NO_UTF8 + c;
-	*len = n;
-	return code;
+	if (c < 0) {
+		c = json_surrogate_next(text.data, text.len);
+		*len = c < 0 ? 1 : 3;
+	}
+	return c < 0 ? NO_UTF8 + (uint32_t)(unsigned char)text.data[0] : (uint32_t)c;
 }
 
 struct slice

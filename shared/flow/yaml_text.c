@@ -4,27 +4,6 @@
 
 #include "yaml_text.h"
 
-/* Length of the UTF-8 character at p, or 0. Overlong forms and surrogates are none. */
-static size_t
-utf8_length(const unsigned char *p, size_t left)
-{
-	size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-	uint32_t c, least = len == 2 ? 0x80 : len == 3 ? 0x800 : 0x10000;
-	size_t i;
-
-	if (len == 1)
-		return 1;
-	if (p[0] < 0xc2 || p[0] > 0xf4 || left < len)
-		return 0;
-	c = p[0] & (0xffu >> (len + 1));
-	for (i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	return c < least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : len;
-}
-
 /* YAML 1.2, 5.1: characters that no document may hold as they are. */
 static bool
 is_forbidden(const unsigned char *p, size_t len)
@@ -44,8 +23,7 @@ yaml_text_check(struct slice text, size_t *at, struct err *e)
 
 	for (i = 0; i < text.len; i += len) {
 		*at = i;
-		len = utf8_length(p + i, text.len - i);
-		if (len == 0)
+		if (json_utf8_next(text.data + i, text.len - i, &len) < 0)
 			return err_set(e, ERR_SYNTAX, "the text is not UTF-8: byte 0x%02x", p[i]);
 		if (p[i] == '\0')
 			return err_set(e, ERR_SYNTAX, "this is no text: it holds a NUL byte");

@@ -172,11 +172,6 @@ size_t json_format_real(double d, char out[NUMBER_MAX]);
 size_t json_plain_run(const char *p, size_t n);
 /* The same, copying them; up to n bytes of `to` are written even if fewer count. */
 size_t json_plain_copy(char *to, const char *p, size_t n);
-/* The character at p, n > 0, and its length; -1 when it is no UTF-8, with the length of what can
- * be thrown away. Surrogates are -1 as well. */
-int32_t json_utf8_next(const char *p, size_t n, size_t *len);
-/* A surrogate in the three bytes it would have if it were a character, or -1. */
-int32_t json_surrogate_next(const char *p, size_t n);
 size_t json_utf8_put(char *to, uint32_t c);
 
 /* seq.c: the trees. A root may be NULL, which is the empty tree. */

@@ -39,6 +39,7 @@ static const struct {
     {"^[^\u00e9]$", "\u00e9", false}, {"^[^\u00e9]$", "\u00e8", true}, {"^\u00e9+$", "\u00e9\u00e9", true},
     {"^\\u00e9$", "\u00e9", true}, {"^\\D\\W\\S$", "\u00e9\u00e9\u00e9", true}, {"^[^a]$", "\u20ac", true},
     {"^...$", "\xc3\xff\xed", true}, {"^[^a]$", "\xff", true}, {"^..$", "\xc3(", true}, {"^..$", "\xc0\x80", true},
+    {"^.$", "\xed\xa0\x80", true}, {"^...$", "\xe0\x80\x80", true}, {"^....$", "\xf4\x90\x80\x80", true},
 };
 
 static int
