@@ -390,6 +390,8 @@ struct rows {
 	struct names *directories;
 	bool *has_row; /* by index in directories */
 	size_t without_directory;
+	size_t made_elsewhere, owned_elsewhere; /* runs of the home that this one is a copy of; those that are its own still */
+	char copy_of[HOME_MAX_PATH + 1];
 };
 
 /* One that nobody here can say of whether it lives: it waits for a person. */
@@ -406,6 +408,19 @@ say_lost(struct doctor *d, const struct session *s)
 	buf_clear(&hint);
 }
 
+static void
+count_copy(struct rows *rows, const struct session *s)
+{
+	const struct home *h = &rows->doctor->home;
+	const char *of;
+
+	if (session_home(s, h, &of) != SESSION_HOME_OTHER)
+		return;
+	rows->made_elsewhere++;
+	rows->owned_elsewhere += session_owner(s, h) != NULL;
+	snprintf(rows->copy_of, sizeof(rows->copy_of), "%s", of);
+}
+
 static int
 match_row(void *arg, const struct session *s)
 {
@@ -419,8 +434,26 @@ match_row(void *arg, const struct session *s)
 		rows->without_directory++;
 	else
 		rows->has_row[found - rows->directories->items] = true;
+	count_copy(rows, s);
 	say_lost(rows->doctor, s);
 	return 0;
+}
+
+/* Only with the original gone they are this one's. */
+static void
+say_copy(struct doctor *d, const struct rows *rows)
+{
+	const size_t n = rows->made_elsewhere, open = rows->owned_elsewhere;
+	struct buf hint = {0};
+
+	if (n == 0)
+		return;
+	buf_puts(&hint, "flowsup list --home ");
+	text_shell_word(&hint, rows->copy_of);
+	doctor_say(d, open > 0 ? GRADE_WARNING : GRADE_NOTE, "copy", buf_text(&hint),
+	    "it is a copy of '%s', where %zu of its runs %s made; %zu of them can go on and be steered there alone, until that "
+	    "directory is moved away or removed", rows->copy_of, n, n == 1 ? "was" : "were", open);
+	buf_clear(&hint);
 }
 
 static void
@@ -528,6 +561,7 @@ check_runs(struct doctor *d, struct store *s)
 	if (rows.has_row == NULL || (s != NULL && session_list(s, &all, match_row, &rows, &e) != 0)) {
 		doctor_say(d, GRADE_BROKEN, "runs", NULL, "%s", e.code != ERR_NONE ? e.msg : "out of memory");
 	} else {
+		say_copy(d, &rows);
 		say_leftovers(d, &rows);
 		say_unknown_runs(d, &rows);
 	}

@@ -53,6 +53,12 @@ list=$(of_copy list 2>&1)
 matches "a copy's run is shown as one" "$id .*copy of $z1" "$list"
 matches "with the command that shows it where it goes on" "flowsup show --home $z1 $id" "$list"
 check "a run of the copy's own works" has_judged
+advice=$(of_copy doctor 2>&1)
+matches "doctor says that it is a copy, and how many of its runs are not its own" \
+	"copy .*it is a copy of '$z1', where 10 of its runs were made; 9 of them can go on and be steered there alone, until that directory is moved away or removed" \
+	"$(tr -s ' \n' ' ' <<<"$advice")"
+matches "and where they are seen to" "flowsup list --home $z1" "$advice"
+equal "of the original it says nothing of the kind" 0 "$("$FLOWSUP" doctor 2>&1 | grep -c 'is a copy')"
 for one in "$id" "$again" "$queued" "$keyed"; do
 	equal "one that runs is not judged" running "$(row "$z2" "$one")"
 done
