@@ -526,16 +526,38 @@ view_reason(const struct session *s, struct buf *to)
 	buf_clear(&given_up);
 }
 
+static const char *
+behind(const char *text, const char *word)
+{
+	const char *colon = strncmp(text, word, strlen(word)) == 0 ? strstr(text, ": ") : NULL;
+
+	return colon != NULL ? colon + strlen(": ") : text;
+}
+
+/* What keeps the supervisor from writing to the database, or NULL. It names the run and the status that it
+ * tried last. */
+static const char *
+unwritten_why(const struct view *v)
+{
+	const char *why = json_cstr_of(json_get(v->supervisor, "unwritten_why"));
+
+	return why != NULL && why[0] != '\0' ? behind(behind(why, "run "), "status ") : NULL;
+}
+
 static struct json *
 reason_json(const struct view *v, const struct session *s, const struct facts *f)
 {
+	const char *why = unwritten_why(v);
 	struct buf b = {0};
 	struct json *text;
 
 	if (f->copy_of != NULL && !status_is_terminal(s->status))
 		return json_printf("it belongs to the state directory '%s'", f->copy_of);
 	if (f->no_worker)
-		return json_cstr("its worker is gone; this could not be recorded yet");
+		return json_printf("its worker is gone; this could not be recorded yet%s%s", why != NULL ? ": " : "",
+		    why != NULL ? why : "");
+	if (why != NULL && s->reason_code != NULL && strcmp(s->reason_code, "run.queued.new") == 0)
+		return json_printf("the supervisor cannot record its start: %s", why);
 	waits_reason(v->waits, s, &b);
 	text = b.failed ? NULL : b.len == 0 ? json_null() : json_string_lossy(buf_view(&b), NULL);
 	buf_clear(&b);

@@ -134,6 +134,14 @@ hint_at_check(const struct store *s, struct err *e)
 	return err_hint(e, "sqlite3 %s 'PRAGMA integrity_check'", shell_word(word, s->path));
 }
 
+static int
+hint_at_room(const struct store *s, struct err *e)
+{
+	char word[SHELL_WORD_TEXT];
+
+	return err_hint(e, "df %s", shell_word(word, s->path));
+}
+
 int
 store_error(struct store *s, int rc, const char *what, struct err *e)
 {
@@ -142,8 +150,11 @@ store_error(struct store *s, int rc, const char *what, struct err *e)
 
 	/* A write that met the file system's end comes as an I/O error with its errno. */
 	if ((rc & 0xff) == SQLITE_IOERR && (sys == ENOSPC || sys == EDQUOT || sys == EFBIG))
-		return err_set(e, ERR_NOSPACE, "'%s': %s: %s", s->path, what, strerror(sys));
+		rc = SQLITE_FULL, text = strerror(sys);
 	switch (rc & 0xff) {
+	case SQLITE_FULL:
+		err_set(e, ERR_NOSPACE, "'%s': %s: %s", s->path, what, text);
+		return hint_at_room(s, e);
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 		return err_set(e, ERR_BUSY, "'%s' is busy: %s", s->path, what);

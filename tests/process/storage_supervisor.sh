@@ -26,8 +26,13 @@ else
 	equal "prints no id" "" "$out"
 	matches "and says why" "[Nn]o space left|full" "$(cat "$T/said")"
 	equal "nothing of it is left" "$before $before" "$(rows) $(ls "$FLOWSUP_HOME/runs" | grep -c .)"
+	"$FLOWSUP" stop "$run" 2>"$T/said"
+	check "a stop without room fails" [ $? = 74 ]
+	matches "and says what needs none" "make room; or end it without that: flowsup kill $run" "$(cat "$T/said")"
 	kill -KILL "$(worker_pid "$run")" "$(worker_pid "$two")"
 	check "the supervisor lives on" alive "$pid"
+	tells() { "$FLOWSUP" show "$run" | grep -qE "no worker.*this could not be recorded yet: '.*state.db': .*(full|[Nn]o space)"; }
+	check "show says what keeps it from recording a death" wait_until tells
 	check "and answers" [ "$(supervisor_pid)" = "$pid" ]
 	room
 	check "with room again a death is recorded" wait_until is "$run" crashed
@@ -91,6 +96,10 @@ touch "$FAIL_SYNC"
 waits=$!
 check "a run that cannot be recorded as started: who waits is told" \
 	wait_until says "is not started yet: the supervisor cannot record it: run .*state.db"
+it=$(cat "$T/out")
+lists() { "$FLOWSUP" "$@" | grep -qE "queued.* the supervisor cannot record its start: '$FLOWSUP_HOME/state.db': "; }
+check "list says the same" wait_until lists list -n 1
+check "and show" wait_until lists show "$it"
 rm "$FAIL_SYNC"
 wait "$waits"
 equal "then it goes on" 0 $?
