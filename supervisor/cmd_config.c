@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "flowsup/config.h"
 #include "output.h"
+#include "problems.h"
 
 static const char *const examples[] = {
     "flowsup config          # in the form of the file",
@@ -44,7 +45,7 @@ run(struct cli *c, struct err *e)
 	struct config config;
 	struct json *all;
 
-	if (config_read(NULL, &config, e) != 0)
+	if (problems_config(c, &config, "", e) != 0)
 		return -1;
 	all = config_json(&config);
 	if (all == NULL) {

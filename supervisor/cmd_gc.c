@@ -5,6 +5,7 @@
 #include "flowsup/fs.h"
 #include "gc.h"
 #include "output.h"
+#include "problems.h"
 #include "target.h"
 
 enum { DAYS_MOST = 36500, RUNS_MOST = 100000000 };
@@ -68,7 +69,7 @@ remove_all(struct cli *c, struct target *t, const struct gc_plan *p, struct left
 
 /* Of the command line, else of the configuration. */
 static int
-find_rules(const struct cli *c, struct gc_rules *rules, struct err *e)
+find_rules(struct cli *c, struct gc_rules *rules, struct err *e)
 {
 	struct config config;
 
@@ -77,7 +78,7 @@ find_rules(const struct cli *c, struct gc_rules *rules, struct err *e)
 		rules->keep_s = (double)cli_int(c, "keep-days", 0) * DAY_S;
 	if (cli_flag(c, "keep-days") || cli_flag(c, "keep-n"))
 		return 0;
-	if (config_read(NULL, &config, e) != 0)
+	if (problems_config(c, &config, "", e) != 0)
 		return -1;
 	*rules = (struct gc_rules){(double)config.keep_days * DAY_S,
 	    (double)config.keep_failed_days * DAY_S, config.keep_runs};

@@ -13,14 +13,36 @@
 #include "policy.h"
 #include "roles.h"
 
+/* Each of its problems; e is the first one, or why it cannot be read. */
+static void
+say_problems(struct doctor *d, const char *path, const struct flow_diagnostics *problems, struct err *e)
+{
+	const struct flow_diagnostic *p;
+	size_t i;
+
+	doctor_say_error(d, GRADE_BROKEN, "config", e);
+	for (i = 1; i < problems->count; i++) {
+		p = &problems->items[i];
+		err_set(e, ERR_DOCUMENT, "%s:%u:%u: %s", path, p->where.line, p->where.column, p->message);
+		if (p->hint[0] != '\0')
+			(void)(p->command ? err_hint(e, "%s", p->hint) : err_advice(e, "%s", p->hint));
+		doctor_say_error(d, GRADE_BROKEN, "config", e);
+	}
+}
+
 static void
 check_file(struct doctor *d)
 {
+	struct flow_diagnostics problems = {0};
 	struct config config;
 	struct err e = {0};
+	int r = config_read_all(NULL, &config, &problems, &e);
 
-	if (config_read(NULL, &config, &e) != 0) {
-		doctor_say_error(d, GRADE_BROKEN, "config", &e);
+	if (r != 0)
+		say_problems(d, config.path, &problems, &e);
+	flow_diagnostics_clear(&problems);
+	if (r != 0) {
+		config_clear(&config);
 		return;
 	}
 	/* It goes into every run: without it none starts. */

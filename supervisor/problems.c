@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "flowsup/config.h"
 #include "problems.h"
 
 const char *
@@ -124,6 +125,20 @@ problems_refuse(struct cli *c, const char *file, const struct flow_diagnostics *
 	if (!c->json && n > 1)
 		problems_print(file, d, false);
 	return n;
+}
+
+int
+problems_config(struct cli *c, struct config *config, const char *behind, struct err *e)
+{
+	struct flow_diagnostics d = {0};
+	int rc = config_read_all(NULL, config, &d, e);
+
+	if (rc != 0) {
+		problems_tell(c, config->path, &d, behind, e);
+		config_clear(config);
+	}
+	flow_diagnostics_clear(&d);
+	return rc;
 }
 
 int

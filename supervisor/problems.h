@@ -23,6 +23,9 @@ size_t problems_refuse(struct cli *c, const char *file, const struct flow_diagno
 /* The same, and the error: one problem is the error itself, of several it is how many and `behind`; -1. */
 int problems_tell(struct cli *c, const char *file, const struct flow_diagnostics *d, const char *behind,
     struct err *e);
+/* Reads the configuration, and tells so what is wrong with it. */
+struct config;
+int problems_config(struct cli *c, struct config *config, const char *behind, struct err *e);
 /* An array of {line, column, message, hint, warning}; NULL when memory runs out. */
 struct json *problems_json(const struct flow_diagnostics *d);
 /* "standard input" for "-". */

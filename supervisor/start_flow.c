@@ -377,14 +377,20 @@ make_flow(struct cli *c, struct buf *name, struct flow **out, struct err *e)
 }
 
 static int
-read_arguments(const struct cli *c, const struct flow *f, struct json **out, struct err *e)
+read_arguments(struct cli *c, const struct flow *f, struct json **out, struct err *e)
 {
+	struct flow_diagnostics d = {0};
 	struct json *given = NULL;
 	int r = cli_pairs(c, "arg", &given, e);
+	size_t n;
 
 	*out = NULL;
 	if (r == 0 && (f->args != NULL || given != NULL))
-		r = flow_arguments(f, given, out, e);
+		r = flow_arguments(f, given, out, &d, e);
+	n = r != 0 && e->code != ERR_NOMEM ? problems_refuse(c, NULL, &d) : 0;
+	if (n > 1)
+		err_set(e, e->code, "the arguments have %zu problems; nothing was started", n);
+	flow_diagnostics_clear(&d);
 	json_unref(given);
 	return r;
 }
@@ -410,7 +416,7 @@ start_change(struct cli *c, const char *file, struct flow_overrides *o, struct f
 	if (r == 0)
 		r = policy_options(c, was->restart, &notify, &restart, e);
 	if (r == 0)
-		r = config_read(NULL, &config, e);
+		r = problems_config(c, &config, "; nothing was started", e);
 	o->arguments = arguments;
 	o->notify = notify != NULL || was->notify != NULL ? notify : config.notify;
 	o->restart = restart;

@@ -34,6 +34,9 @@ enum config_secrets { CONFIG_SECRETS_WITHHOLD, CONFIG_SECRETS_STORE };
 /* Reads it; without a file everything has its default. ERR_DOCUMENT names the first problem with its
  * place. c is cleared on error. */
 int config_read(char *const *envp, struct config *c, struct err *e);
+/* The same, and *d gets all problems; on error c, which the caller clears, holds the file's path. */
+struct flow_diagnostics;
+int config_read_all(char *const *envp, struct config *c, struct flow_diagnostics *d, struct err *e);
 void config_clear(struct config *c);
 /* Everything that holds, in the form of the file. NULL when memory runs out. */
 struct json *config_json(const struct config *c);

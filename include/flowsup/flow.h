@@ -219,10 +219,10 @@ struct flow_arg {
 bool flow_arg_at(const struct flow *f, size_t i, struct flow_arg *out);
 /*
  * Values for all arguments, by name: what was given (an object of texts as people write them, or
- * NULL), else the default, else "". ERR_USAGE names an argument that is not declared, does not fit
- * its type, or is missing.
+ * NULL), else the default, else "". ERR_USAGE names the first argument that is not declared, does not fit
+ * its type, or is missing; *d (may be NULL) gets all of them.
  */
-int flow_arguments(const struct flow *f, const struct json *given, struct json **out,
+int flow_arguments(const struct flow *f, const struct json *given, struct json **out, struct flow_diagnostics *d,
     struct err *e);
 
 /* Index of an operation by id, or SIZE_MAX. O(log n). */

@@ -78,66 +78,116 @@ value_of(const struct flow_arg *arg, const struct json *given, struct err *e)
 	return v;
 }
 
-static int
-unknown(const struct flow *f, struct slice name, struct err *e)
+int
+flow_arg_nearest(const struct flow *f, const char *name, const char **nearest)
 {
-	const char **names = calloc(json_length(f->args) + 1, sizeof(*names)), *nearest = NULL;
+	const char **names = calloc(json_length(f->args) + 1, sizeof(*names));
 	struct flow_arg arg;
-	char shown[81];
 	size_t n;
 
 	if (names == NULL)
-		return err_nomem(e);
-	snprintf(shown, sizeof(shown), "%.*s", (int)(name.len > 80 ? 80 : name.len), name.data);
+		return -1;
 	for (n = 0; flow_arg_at(f, n, &arg); n++)
 		names[n] = arg.name;
-	err_set(e, ERR_USAGE, "the flow has no argument \"%s\"", shown);
-	nearest = text_nearest(shown, names, n);
-	if (nearest != NULL)
-		err_advice(e, "did you mean --arg %s=...?", nearest);
-	else if (n == 0)
-		err_advice(e, "a document declares its arguments under \"args\"");
+	*nearest = text_nearest(name, names, n);
 	free(names);
-	return -1;
+	return 0;
 }
 
 static int
-check_names(const struct flow *f, const struct json *given, struct err *e)
+unknown(const struct flow *f, struct slice name, struct err *e)
+{
+	const char *nearest;
+	char shown[81];
+
+	snprintf(shown, sizeof(shown), "%.*s", (int)(name.len > 80 ? 80 : name.len), name.data);
+	if (flow_arg_nearest(f, shown, &nearest) != 0)
+		return err_nomem(e);
+	err_set(e, ERR_USAGE, "the flow has no argument \"%s\"", shown);
+	if (nearest != NULL)
+		err_advice(e, "did you mean --arg %s=...?", nearest);
+	else if (json_length(f->args) == 0)
+		err_advice(e, "a document declares its arguments under \"args\"");
+	return -1;
+}
+
+/* The first one stays the error, and each is told; false where nothing more can be. */
+static bool
+take_problem(const struct err *why, struct flow_diagnostics *d, struct err *first)
+{
+	struct flow_diagnostic *p = why->code == ERR_NOMEM ? NULL : flow_diagnostics_add(d);
+
+	if (p != NULL) {
+		snprintf(p->message, sizeof(p->message), "%.500s", why->msg);
+		hint_of(p, why);
+	} else if (why->code == ERR_NOMEM || d->suppressed == 0) {
+		err_nomem(first);
+		return false;
+	}
+	if (first->code == ERR_NONE)
+		*first = *why;
+	return true;
+}
+
+static bool
+check_names(const struct flow *f, const struct json *given, struct flow_diagnostics *d, struct err *first)
 {
 	struct json_iter it = json_iterate(given);
 	const struct json *v;
 	struct slice name;
+	struct err why = {0};
 
-	while (json_next(&it, &name, &v))
-		if (json_getn(f->args, name) == NULL)
-			return unknown(f, name, e);
-	return 0;
+	while (json_next(&it, &name, &v)) {
+		if (json_getn(f->args, name) != NULL)
+			continue;
+		err_clear(&why);
+		(void)unknown(f, name, &why);
+		if (!take_problem(&why, d, first))
+			return false;
+	}
+	return true;
+}
+
+/* NULL without an error where memory ran out. */
+static struct json *
+read_all(const struct flow *f, const struct json *given, struct flow_diagnostics *d, struct err *first)
+{
+	struct json *values = json_object(), *v;
+	struct flow_arg arg;
+	struct err why = {0};
+	size_t i;
+
+	for (i = 0; values != NULL && flow_arg_at(f, i, &arg); i++) {
+		v = value_of(&arg, given, &why);
+		if (v != NULL) {
+			values = json_set(values, arg.name, v);
+		} else if (!take_problem(&why, d, first)) {
+			json_unref(values);
+			return NULL;
+		}
+	}
+	return values;
 }
 
 int
-flow_arguments(const struct flow *f, const struct json *given, struct json **out, struct err *e)
+flow_arguments(const struct flow *f, const struct json *given, struct json **out, struct flow_diagnostics *d,
+    struct err *e)
 {
-	struct err local = {0};
-	struct json *values = json_object(), *v;
-	struct flow_arg arg;
-	size_t i;
+	struct flow_diagnostics own = {0};
+	struct err first = {0};
+	struct json *values = NULL;
 
-	if (check_names(f, given, e) < 0) {
+	if (check_names(f, given, d != NULL ? d : &own, &first))
+		values = read_all(f, given, d != NULL ? d : &own, &first);
+	flow_diagnostics_clear(&own);
+	if (values == NULL && first.code == ERR_NONE)
+		return err_nomem(e);
+	if (first.code != ERR_NONE) {
 		json_unref(values);
+		if (e != NULL)
+			*e = first;
 		return -1;
 	}
-	for (i = 0; values != NULL && flow_arg_at(f, i, &arg); i++) {
-		v = value_of(&arg, given, &local);
-		if (v == NULL) {
-			json_unref(values);
-			if (e != NULL)
-				*e = local;
-			return -1;
-		}
-		values = json_set(values, arg.name, v);
-	}
-	if (values == NULL)
-		return err_nomem(e);
 	*out = values;
 	return 0;
 }

@@ -31,32 +31,30 @@ take_fields(struct config *c, const struct config_fields *f)
 }
 
 static int
-read_fields(struct config *c, struct err *e)
+read_fields(struct config *c, struct flow_diagnostics *d, struct err *e)
 {
-	struct flow_diagnostics d = {0};
 	struct flow_owned own = {0};
-	struct reader r = {.own = &own, .origin = ORIGIN_PERSON, .d = &d};
+	struct reader r = {.own = &own, .origin = ORIGIN_PERSON, .d = d};
 	struct config_fields fields;
 	int rc = 0;
 
 	r.interned.arena = &own.arena;
 	set_defaults(&fields);
 	read_object(&r, OBJECT_CONFIG, c->object, &fields);
-	diagnostics_sort(&d);
+	diagnostics_sort(d);
 	if (r.nomem)
 		rc = err_nomem(e);
 	else if (r.failed)
-		rc = diagnostics_error(&d, c->path, ERR_DOCUMENT, e);
+		rc = diagnostics_error(d, c->path, ERR_DOCUMENT, e);
 	else
 		take_fields(c, &fields);
-	flow_diagnostics_clear(&d);
 	interned_clear(&r.interned);
 	arena_clear(&own.arena);
 	return rc;
 }
 
 int
-config_read(char *const *envp, struct config *c, struct err *e)
+config_read_all(char *const *envp, struct config *c, struct flow_diagnostics *d, struct err *e)
 {
 	int rc;
 
@@ -68,7 +66,17 @@ config_read(char *const *envp, struct config *c, struct err *e)
 	else if (rc == 0 && (c->object = json_object()) == NULL)
 		rc = err_nomem(e);
 	if (rc == 0)
-		rc = read_fields(c, e);
+		rc = read_fields(c, d, e);
+	return rc;
+}
+
+int
+config_read(char *const *envp, struct config *c, struct err *e)
+{
+	struct flow_diagnostics d = {0};
+	int rc = config_read_all(envp, c, &d, e);
+
+	flow_diagnostics_clear(&d);
 	if (rc != 0)
 		config_clear(c);
 	return rc;

@@ -101,6 +101,8 @@ struct flow_diagnostic *warning(struct reader *r, const struct json *at, const c
 void hint(struct flow_diagnostic *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* What an error has of it. */
 void hint_of(struct flow_diagnostic *p, const struct err *e);
+/* The declared argument whose name is nearest, or NULL, from the document; -1: out of memory. */
+int flow_arg_nearest(const struct flow *f, const char *name, const char **nearest);
 void out_of_memory(struct reader *r);
 /* In order of position; e is the first that is no warning, as "NAME:LINE:COLUMN: text". */
 void diagnostics_sort(struct flow_diagnostics *d);

@@ -88,6 +88,20 @@ check_operation(struct checker *c, const char *id, const struct json *at, const 
 }
 
 static void
+no_argument(struct reader *r, const char *name, const struct json *at)
+{
+	struct flow_diagnostic *p = problem(r, at, "{{args.%s}} names no argument", name);
+	const char *nearest = NULL;
+
+	if (flow_arg_nearest(&r->own->f, name, &nearest) != 0)
+		out_of_memory(r);
+	else if (nearest != NULL)
+		hint(p, "did you mean {{args.%s}}?", nearest);
+	else
+		hint(p, r->origin == ORIGIN_MODEL ? "say what it stands for" : "declare it under \"args\"");
+}
+
+static void
 check_template(struct checker *c, const struct template_reference *ref, const struct json *at)
 {
 	struct reader *r = c->r;
@@ -107,8 +121,7 @@ check_template(struct checker *c, const struct template_reference *ref, const st
 		break;
 	case FLOW_REF_ARG:
 		if (r->own->f.args == NULL || json_getn(r->own->f.args, ref->name) == NULL)
-			hint(problem(r, at, "{{args.%s}} names no argument", name), r->origin == ORIGIN_MODEL
-				? "say what it stands for" : "declare it under \"args\"");
+			no_argument(r, name, at);
 		break;
 	case FLOW_REF_ITEM:
 		if (!is_list)

@@ -687,6 +687,11 @@ static const struct refused {
 	     "  - {id: a, exec: ['{{args.x}}']}\n"), false, ERR_DOCUMENT, 2, 20,
 	"operation \"a\": {{args.x}} names no argument",
 	"declare it under \"args\""},
+    {"template_args_near", TEXT("args: {field: {type: string}}\n"
+	     "plan:\n"
+	     "  - {id: a, exec: ['{{args.fiel}}']}\n"), false, ERR_DOCUMENT, 3, 20,
+	"operation \"a\": {{args.fiel}} names no argument",
+	"did you mean {{args.field}}?"},
     {"template_foreach", TEXT("plan:\n"
 	     "  - {id: a, run: x, foreach: [1]}\n"
 	     "  - {id: b, needs: [a], exec: ['{{ops.a.response}}']}\n"), false, ERR_DOCUMENT, 3, 32,

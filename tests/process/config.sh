@@ -46,6 +46,16 @@ equal "an unknown key is refused" 2 $?
 matches "with place and nearest" 'config.yaml:1:1: the configuration has no key "kepp".*did you mean "keep"' "$(tr '\n' ' ' <<<"$said")"
 config 'keep: {days: -1}'
 matches "so is a wrong value" 'config.yaml:1:14: "days" must be from 0' "$("$FLOWSUP" config 2>&1)"
+config 'kepp: 5' 'keep: {days: -1}' 'durability: none'
+for command in "config" "gc --dry-run" "start -- true"; do
+	# shellcheck disable=SC2086 # words are meant
+	said=$("$FLOWSUP" $command 2>&1)
+	equal "$command: all of it is told at once" "2 1:1 2:14 3:13" \
+		"$? $(grep -oE 'config.yaml:[0-9]+:[0-9]+' <<<"$said" | cut -d: -f2- | paste -sd ' ')"
+	matches "$command: and how much it is" 'config.yaml: 3 problems' "$said"
+done
+equal "and by doctor" 3 "$("$FLOWSUP" doctor --json | grep -c '"check":"config","state":"broken"')"
+config 'keep: {days: -1}'
 said=$("$FLOWSUP" start -- sh -c 'exit 0' 2>&1)
 matches "nothing starts by it" '^2: .*"days" must be' "$?: $said"
 # ---- doctor reads all of it ----

@@ -104,6 +104,12 @@ said=$("$FLOWSUP" play greet --arg who=x --arg times=few 2>&1)
 matches "a value must fit its type" 'argument times: "few" is no integer' "$said"
 said=$("$FLOWSUP" play greet --arg who=x --arg wo=y 2>&1)
 matches "an unknown one is refused" 'no argument "wo"' "$said"
+said=$("$FLOWSUP" play greet --arg wo=y --arg times=few 2>&1)
+equal "all that is wrong with them is told at once" "flowsup: the flow has no argument \"wo\"
+flowsup: the argument who (string) is missing: whom to greet
+flowsup: argument times: \"few\" is no integer
+flowsup: the arguments have 3 problems; nothing was started" "$(grep ^flowsup: <<<"$said")"
+matches "and programs get a list" '"problems":\[[^]]*"wo.*who.*times' "$("$FLOWSUP" play greet --arg wo=y --arg times=few --json 2>&1)"
 said=$("$FLOWSUP" start --arg a=b -- true 2>&1)
 matches "a command has none" 'arg goes with a document' "$said"
 check "nothing was made of them" [ ! -e "$FLOWSUP_HOME/runs" ]

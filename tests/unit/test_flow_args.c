@@ -53,11 +53,11 @@ test_flow_args__values(void **state)
 		e = (struct err){0};
 		given = test_json(cases[i].given);
 		if (cases[i].values == NULL) {
-			assert_fails(flow_arguments(f, given, &values, &e), ERR_USAGE, e);
+			assert_fails(flow_arguments(f, given, &values, NULL, &e), ERR_USAGE, e);
 			assert_string_equal(e.msg, cases[i].says);
 			assert_string_equal(e.hint, cases[i].hint);
 		} else {
-			assert_works(flow_arguments(f, given, &values, &e), e);
+			assert_works(flow_arguments(f, given, &values, NULL, &e), e);
 			buf_reset(&b);
 			json_write(&b, values);
 			assert_string_equal(buf_text(&b), cases[i].values);
@@ -66,6 +66,30 @@ test_flow_args__values(void **state)
 		json_unref(given);
 	}
 	buf_clear(&b);
+	flow_free(f);
+}
+
+/* All that is wrong at once, in the order in which it is looked at. */
+static void
+test_flow_args__all_problems(void **state)
+{
+	static const char *const says[] = {"the flow has no argument \"sinse\"", "the argument n (integer) is missing",
+	    "argument rate: \"fast\" is no number"};
+	struct flow *f = read_flow(text);
+	struct json *given = test_json("{\"rate\":\"fast\",\"sinse\":\"1\"}"), *values;
+	struct flow_diagnostics d = {0};
+	struct err e = {0};
+	size_t i;
+
+	(void)state;
+	assert_fails(flow_arguments(f, given, &values, &d, &e), ERR_USAGE, e);
+	assert_int_equal(d.count, sizeof(says) / sizeof(says[0]));
+	for (i = 0; i < d.count; i++)
+		assert_string_equal(d.items[i].message, says[i]);
+	assert_string_equal(e.msg, says[0]);
+	assert_string_equal(d.items[1].hint, "--arg n=...");
+	flow_diagnostics_clear(&d);
+	json_unref(given);
 	flow_free(f);
 }
 
@@ -82,7 +106,7 @@ test_flow_args__are_kept(void **state)
 
 	(void)state;
 	assert_null(f->arguments);
-	assert_works(flow_arguments(f, given, &values, &e), e);
+	assert_works(flow_arguments(f, given, &values, NULL, &e), e);
 	o.arguments = values;
 	assert_works(flow_override(f, &o, &f, &e), e);
 	assert_string_equal(f->playbook, "book");
@@ -152,7 +176,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_flow_args__values),
-	    cmocka_unit_test(test_flow_args__are_kept),
+	    cmocka_unit_test(test_flow_args__all_problems),
+    cmocka_unit_test(test_flow_args__are_kept),
 	    cmocka_unit_test(test_flow_args__problems),
 	    cmocka_unit_test(test_flow_args__order),
 	};
