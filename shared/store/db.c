@@ -719,6 +719,36 @@ allot_single_pages(void)
 	call_once(&once, set_single_pages);
 }
 
+/* fchown(2), unless it belongs to them already. */
+static int
+give_to(int fd, uid_t uid, gid_t gid)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_uid == uid && st.st_gid == gid)
+		return 0;
+	return fchown(fd, uid, gid);
+}
+
+static void
+set_give_to(void)
+{
+	sqlite3_vfs *unix_files = sqlite3_vfs_find(NULL);
+
+	if (unix_files != NULL && unix_files->iVersion >= 3)
+		(void)unix_files->xSetSystemCall(unix_files, "fchown", (sqlite3_syscall_ptr)give_to);
+}
+
+/* As root SQLite gives log and index to the owner of the database whenever it opens them: also where nothing is to be
+ * changed, and that changes their times. */
+static void
+leave_owners(void)
+{
+	static once_flag once = ONCE_FLAG_INIT;
+
+	call_once(&once, set_give_to);
+}
+
 int
 store_open(const struct home *h, enum store_role role, bool create, int busy_ms,
     struct store **out, struct err *e)
@@ -731,6 +761,7 @@ store_open(const struct home *h, enum store_role role, bool create, int busy_ms,
 	if (check_file(h, create, e) != 0)
 		return -1;
 	allot_single_pages();
+	leave_owners();
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return err_nomem(e);

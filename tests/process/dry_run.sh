@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What only says what would be done leaves no trace: every file of the state directory keeps its name,
-# size, time and content, whoever else has the database open, and none appears. What it says is true of a
+# size, times and content, whoever else has the database open, and none appears. What it says is true of a
 # live database, too.
 # shellcheck disable=SC2317 # functions that are waited for
 . "$(dirname "$0")/lib.sh"
@@ -15,7 +15,7 @@ Y
 # The tree with directories: whatever was made and removed has changed the time of one. A supervisor that
 # lives reads, and marks that in the index.
 tree() {
-	(cd "$FLOWSUP_HOME" && find . -printf '%P %y %m %i %s %T@\n' | sort && find . -type f -exec cksum {} + | sort) |
+	(cd "$FLOWSUP_HOME" && find . -printf '%P %y %m %i %s %T@ %C@\n' | sort && find . -type f -exec cksum {} + | sort) |
 		if [ -n "$(supervisors)" ]; then sed -E '/state.db-shm/s/.*/the index/'; else cat; fi
 }
 ways() { # RUN DIRECTORY -> what is tried: words with _ for a space
