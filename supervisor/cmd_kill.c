@@ -404,7 +404,7 @@ store_count(const struct killing *k)
 
 	if (!k->moved || k->run_fd < 0 || ckpt_load(k->run_fd, &o, &state, &report, &e) != 0)
 		return;
-	if (flow_progress(state, &done, &total, &e) == 0 &&
+	if (flow_progress(k->run_fd, state, &done, &total, &e) == 0 &&
 	    session_progress(k->t->store, k->t->session.run_id, done, total, &e) != 0)
 		cli_note("run %s: how much is done could not be written: %s", k->t->session.run_id, e.msg);
 	json_unref(state);

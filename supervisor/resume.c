@@ -643,7 +643,7 @@ skip_behind(struct examining *x, size_t i)
 		if (before == RESUME_RUN || before == RESUME_TAKE_OVER || before == RESUME_REFUSED)
 			continue;
 		if (flow_need_holds_entry(x->in->flow, edge, outcome_of(before),
-			x->plan->rows[edge->op].entry, &holds, &e) != 0)
+			x->plan->rows[edge->op].entry, x->in->answers, &holds, &e) != 0)
 			x->failed |= e.code != ERR_LIMIT; /* which the worker fails it with */
 		if (holds)
 			continue;

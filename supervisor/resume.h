@@ -81,6 +81,7 @@ struct resume_input {
 	bool lacks_room; /* a list of a foreach was longer than max_ops allows (META_MAX_OPS) */
 	bool may_have_gone_on; /* it is a copy, and what its original has started since is not known */
 	const struct json *facts;
+	const struct json *answers; /* to conditions on responses in files, by operation (flow_answers_read); or NULL */
 	const char *artifact_root_problem; /* NULL: it is there */
 	/* What runs again by request, by operation id, or NULL: {"why": TEXT, "flag": OPTION} or, where it
 	 * cannot, also "problem": TEXT. The flow has its definition as it will run. */

@@ -152,7 +152,7 @@ resuming_examine_grown(struct resuming *r, struct err *e)
 		r->input.added = json_get(r->state, "spawned");
 		r->input.dropped = r->dropped;
 		r->input.misfits = r->misfits;
-		if (resume_examine(&r->input, &r->plan, e) != 0)
+		if (resuming_examine_input(r, e) != 0)
 			return -1;
 		n = r->flow_failed ? 0 : drop_more(r);
 		if (r->dropped == NULL)

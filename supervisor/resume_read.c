@@ -466,6 +466,26 @@ read_flags(const struct resuming *r, struct resume_flags *flags)
 #undef X
 }
 
+int
+resuming_examine_input(struct resuming *r, struct err *e)
+{
+	const struct json *ops = json_get(r->input.state, "ops"), *entry;
+	const struct flow *f = r->input.flow;
+	const struct flow_grown *g;
+	enum flow_outcome outcome;
+	size_t i;
+
+	for (i = 0; f != NULL && i < f->nops; i++) {
+		g = flow_grown(f, (uint32_t)i);
+		entry = g != NULL ? g->entry : json_get(ops, f->ops[i].id);
+		outcome = slice_is(json_text(json_get(entry, "status")), "completed") ? FLOW_COMPLETED : FLOW_FAILED;
+		if (flow_answers_read(f, (uint32_t)i, outcome, r->run_fd, entry, &r->answers, e) != 0)
+			return -1;
+	}
+	r->input.answers = r->answers;
+	return resume_examine(&r->input, &r->plan, e);
+}
+
 static int
 examine_once(struct resuming *r, struct err *e)
 {
@@ -502,7 +522,7 @@ examine_once(struct resuming *r, struct err *e)
 		in->settings = r->settings;
 		in->copying = r->fork ? r->copying : NULL;
 	}
-	return grown ? resuming_examine_grown(r, e) : resume_examine(in, &r->plan, e);
+	return grown ? resuming_examine_grown(r, e) : resuming_examine_input(r, e);
 }
 
 /* ---- What would be refused next ---- */
@@ -639,9 +659,10 @@ resuming_forget(struct resuming *r)
 	json_unref(r->state);
 	json_unref(r->document);
 	json_unref(r->facts);
+	json_unref(r->answers);
 	attempts_clear(&r->attempts);
 	r->flow = NULL;
-	r->state = r->document = r->facts = NULL;
+	r->state = r->document = r->facts = r->answers = NULL;
 	r->input = (struct resume_input){0};
 }
 

@@ -58,6 +58,7 @@ struct resuming {
 	struct flow *flow;
 	struct err load_error, flow_error;
 	char *root_problem;
+	struct json *answers; /* resume_input */
 	struct json *unheard; /* texts: what the supervisor may know, and was not or could not be asked; or NULL */
 	struct json *asked;    /* names whose values no file holds, without --without-env */
 	struct json *withheld; /* names whose values no file will hold */
@@ -77,6 +78,8 @@ int resuming_copy_artifacts(const struct resuming *r, const char *root, struct e
 /* Copies the files of attempts that are taken over, or whose conversation goes on, to the new run, which has
  * its directory. */
 int resuming_copy_attempts(const struct resuming *r, struct err *e);
+/* resume_examine of r->input, which is told what conditions on responses in files come to. */
+int resuming_examine_input(struct resuming *r, struct err *e);
 /* Reads everything of run_fd; writes nothing. A refused checkpoint is no error here. */
 int resuming_read(struct resuming *r, struct err *e);
 /* An error about a file of a directory that is no run here: names the directory, as seek_damaged_for_good() does a

@@ -161,7 +161,7 @@ is_blocked(const struct flow *f, const struct flow_edge *edge, const struct op_v
 		return true;
 	if (from->entry == NULL && from->state != OP_SKIPPED)
 		return false;
-	return flow_need_holds_entry(f, edge, outcome, from->entry, &holds, NULL) == 0 && !holds;
+	return flow_need_holds_entry(f, edge, outcome, from->entry, from->answers, &holds, NULL) == 0 && !holds;
 }
 
 bool
@@ -567,10 +567,41 @@ rejected_of(const struct run_files *f, const struct session *s, struct op_view *
 	return rejected;
 }
 
+static bool
+has_unstarted_successor(const struct run_files *f, const struct op_view *ops, size_t i)
+{
+	const struct flow_op *op = &f->flow->ops[i];
+	uint32_t s;
+
+	for (s = 0; s < op->nsuccessors; s++)
+		if (ops[op->successors[s]].entry == NULL && ops[op->successors[s]].start == NULL)
+			return true;
+	return false;
+}
+
+/* Files are read only for conditions that decide something here. Without memory it is not known what they say. */
+static struct json *
+read_answers(const struct run_files *f, struct op_view *ops)
+{
+	struct json *answers = NULL;
+	struct err e = {0};
+	enum flow_outcome outcome;
+	size_t i;
+
+	for (i = 0; i < f->flow->nops && e.code == ERR_NONE; i++) {
+		outcome = slice_is(json_text(json_get(ops[i].entry, "status")), "completed") ? FLOW_COMPLETED : FLOW_FAILED;
+		if (ckpt_is_file(ops[i].entry) && has_unstarted_successor(f, ops, i))
+			(void)flow_answers_read(f->flow, (uint32_t)i, outcome, f->fd, ops[i].entry, &answers, &e);
+	}
+	for (i = 0; i < f->flow->nops; i++)
+		ops[i].answers = answers;
+	return answers;
+}
+
 static struct json *
 operations_json(const struct run_files *f, const struct session *s, struct op_view *ops)
 {
-	struct json *carried = view_carried(f), *array = json_array(), *recent, *rejected;
+	struct json *carried = view_carried(f), *array = json_array(), *recent, *rejected, *answers;
 	size_t i, op;
 
 	for (i = 0; i < f->flow->nops; i++) {
@@ -586,6 +617,7 @@ operations_json(const struct run_files *f, const struct session *s, struct op_vi
 		ops[i].carried = ops[i].carried && ops[i].end == NULL;
 	recent = recent_of(f, ops);
 	rejected = rejected_of(f, s, ops);
+	answers = read_answers(f, ops);
 	/* In an order in which predecessors come first: skipping goes from one to the next. */
 	for (i = 0; i < f->flow->nops; i++) {
 		op = f->flow->order[i];
@@ -595,6 +627,7 @@ operations_json(const struct run_files *f, const struct session *s, struct op_vi
 		array = json_append(array, operation_json(f, s, i, ops));
 	json_unref(recent);
 	json_unref(rejected);
+	json_unref(answers);
 	return array;
 }
 

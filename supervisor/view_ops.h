@@ -25,6 +25,7 @@ struct op_view {
 	int64_t leftovers; /* processes that all its attempts here left, and that were ended */
 	const struct json *recent; /* of view_recent, or NULL */
 	const struct json *rejected; /* of view_rejected, or NULL */
+	const struct json *answers; /* by operation, the same for all: to conditions on responses in files; or NULL */
 	size_t blocker; /* operation that keeps it from running, SIZE_MAX: none; itself: a condition */
 };
 

@@ -185,7 +185,8 @@ add_unmet(const struct flow *f, const struct op_view *ops, size_t op, struct buf
 		edge = &f->ops[op].needs[n];
 		if (!view_is_unmet(f, edge, &ops[edge->op]))
 			continue;
-		flow_need_unmet(f, edge, view_outcome(ops[edge->op].state), json_get(ops[edge->op].entry, "response"), to);
+		flow_need_unmet_entry(f, edge, view_outcome(ops[edge->op].state), ops[edge->op].entry,
+		    ops[edge->op].answers, to);
 		return true;
 	}
 	return false;

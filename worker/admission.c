@@ -158,7 +158,7 @@ admission_met(void *worker, uint32_t i)
 		return;
 	}
 	w->counts.judged++;
-	if (op_judge_edges(w->ops, w->flow, i, &judged, &cause, &e) != 0) {
+	if (op_judge_edges(w->ops, w->flow, w->answers, i, &judged, &cause, &e) != 0) {
 		if (e.code == ERR_NOMEM)
 			worker_error(w, &e);
 		else

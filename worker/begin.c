@@ -576,6 +576,7 @@ worker_clear(struct worker *w)
 	json_unref(w->taken);
 	json_unref(w->interrupted);
 	json_unref(w->outputs);
+	json_unref(w->answers);
 	strays_clear(w);
 	storage_clear(w);
 	control_clear_all(w);

@@ -13,25 +13,34 @@ enum { EXPAND_PER_TURN = 256 };
 
 /* ---- The list ---- */
 
+static struct slice
+pointer_of(const struct worker *w, uint32_t i)
+{
+	return json_text(json_get(w->flow->ops[i].how->foreach_pointer, "pointer"));
+}
+
+/* OP_NO_INDEX: there is none. */
+static uint32_t
+list_is_in(const struct worker *w, uint32_t i)
+{
+	const char *id = json_cstr_of(json_get(w->flow->ops[i].how->foreach_pointer, "op"));
+	size_t from = id != NULL ? flow_find(w->flow, id) : SIZE_MAX;
+
+	return from != SIZE_MAX ? flow_final(w->flow, (uint32_t)from) : OP_NO_INDEX;
+}
+
 static int
 find_list(const struct worker *w, uint32_t i, const struct json **out, struct err *e)
 {
-	const struct json *where = w->flow->ops[i].how->foreach_pointer;
-	const char *id = json_cstr_of(json_get(where, "op"));
-	struct slice pointer = json_text(json_get(where, "pointer"));
-	size_t from = id != NULL ? flow_find(w->flow, id) : SIZE_MAX;
-	const struct json *response;
+	uint32_t from = list_is_in(w, i);
+	struct slice pointer = pointer_of(w, i);
 
-	if (from == SIZE_MAX)
+	if (from == OP_NO_INDEX)
 		return err_set(e, ERR_REFUSED, "foreach: there is no operation that it is over");
-	from = flow_final(w->flow, (uint32_t)from);
-	response = w->ops[from].response;
-	if (response == NULL)
+	if (w->ops[from].response == NULL)
 		return err_set(e, ERR_REFUSED, "foreach: %s has no response", w->flow->ops[from].id);
-	if (w->ops[from].by_reference)
-		return err_set(e, ERR_LIMIT, "foreach: the response of %s is too large to be kept in the "
-		    "checkpoint", w->flow->ops[from].id);
-	*out = json_pointer_get(response, pointer, e);
+	*out = w->ops[from].by_reference ? json_get(w->reactive->lists, w->flow->ops[i].id)
+					 : json_pointer_get(w->ops[from].response, pointer, e);
 	if (*out == NULL)
 		return err_wrap(e, "foreach: in the response of %s", w->flow->ops[from].id);
 	if (json_type(*out) != JSON_ARRAY)
@@ -143,9 +152,17 @@ end_with(struct worker *w, uint32_t i, enum op_class class, const struct err *wh
 		if (ckpt_digest(o.response, o.digest, NULL) != 0)
 			o.digest[0] = '\0';
 	}
+	w->reactive->lists = json_remove(w->reactive->lists, slice_of(w->flow->ops[i].id));
 	w->settling++;
 	settle_plain(w, i, &o);
 	outcome_clear(&o);
+}
+
+static void
+end_without_list(struct worker *w, uint32_t i, const struct err *why)
+{
+	note_no_list(w, i);
+	end_with(w, i, why->code == ERR_LIMIT ? CLASS_LIMIT : CLASS_RESPONSE, why, 0);
 }
 
 static bool
@@ -172,8 +189,7 @@ expand_some(struct worker *w, uint32_t i)
 	struct err e = {0};
 
 	if (find_list(w, i, &list, &e) != 0) {
-		note_no_list(w, i);
-		end_with(w, i, e.code == ERR_LIMIT ? CLASS_LIMIT : CLASS_RESPONSE, &e, 0);
+		end_without_list(w, i, &e);
 		return true;
 	}
 	if (at == 0 && check_room(w, i, json_length(list), &e) != 0) {
@@ -196,10 +212,33 @@ expand_some(struct worker *w, uint32_t i)
 }
 
 void
+reactive_list_read(struct worker *w, uint32_t i, struct json *list, const struct err *why)
+{
+	struct err e = {0};
+
+	if (why == NULL) {
+		w->reactive->lists = json_set(w->reactive->lists, w->flow->ops[i].id, list);
+		op_list_push(&w->reactive->expanding, w->ops, i);
+		return;
+	}
+	e = *why;
+	err_wrap(&e, "foreach: in the response of %s", w->flow->ops[list_is_in(w, i)].id);
+	end_without_list(w, i, &e);
+}
+
+void
 reactive_expand(struct worker *w, uint32_t i)
 {
+	uint32_t from = list_is_in(w, i);
+	struct err e = {0};
+
 	op_become(&w->ops[i], OP_PREPARING);
 	op_become(&w->ops[i], OP_SETTLING);
+	if (from != OP_NO_INDEX && w->ops[from].by_reference) {
+		if (conditions_read_list(w, i, from, pointer_of(w, i), &e) != 0)
+			end_without_list(w, i, &e);
+		return;
+	}
 	op_list_push(&w->reactive->expanding, w->ops, i);
 }
 

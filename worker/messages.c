@@ -48,12 +48,6 @@ messages_can_reach(const struct op *op)
 static bool
 is_doomed(const struct worker *w, const bool *doomed, uint32_t i)
 {
-	static const enum flow_outcome outcomes[OP_STATE_COUNT] = {
-		[OP_COMPLETED] = FLOW_COMPLETED,
-		[OP_FAILED] = FLOW_FAILED,
-		[OP_SKIPPED] = FLOW_SKIPPED,
-		[OP_CANCELLED] = FLOW_CANCELLED,
-	};
 	const struct flow_op *def = &w->flow->ops[i];
 	const struct op *from;
 	bool holds = !def->never;
@@ -64,9 +58,8 @@ is_doomed(const struct worker *w, const bool *doomed, uint32_t i)
 		if (doomed[def->needs[n].op])
 			holds = def->needs[n].on == FLOW_ON_ALWAYS &&
 			    def->needs[n].when == FLOW_WHEN_ALWAYS;
-		else if (op_is_settled(from) && !(from->by_reference && def->needs[n].when != FLOW_WHEN_ALWAYS) &&
-		    flow_need_holds(w->flow, &def->needs[n], outcomes[from->state], from->response, &holds,
-			NULL) != 0)
+		else if (op_is_settled(from) &&
+		    op_need_holds(w->ops, w->flow, w->answers, &def->needs[n], &holds, NULL) != 0)
 			holds = true; /* its own start will say what is wrong */
 	}
 	return !holds;

@@ -175,7 +175,18 @@ op_outcome(const struct op *op)
 }
 
 int
-op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_state *out,
+op_need_holds(const struct op *ops, const struct flow *f, const struct json *answers, const struct flow_edge *edge,
+    bool *holds, struct err *e)
+{
+	const struct op *from = &ops[edge->op];
+
+	if (from->by_reference && edge->when != FLOW_WHEN_ALWAYS && flow_edge_fits(edge, op_outcome(from)))
+		return flow_answer_holds(json_get(answers, f->ops[edge->op].id), edge, holds, e);
+	return flow_need_holds(f, edge, op_outcome(from), from->response, holds, e);
+}
+
+int
+op_judge_edges(const struct op *ops, const struct flow *f, const struct json *answers, uint32_t i, enum op_state *out,
     uint32_t *cause, struct err *e)
 {
 	const struct flow_op *def = &f->ops[i];
@@ -192,12 +203,7 @@ op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_s
 	for (n = 0; n < def->nneeds; n++) {
 		edge = &def->needs[n];
 		from = &ops[edge->op];
-		/* What stands in place of a response in a file is no word of the operation. */
-		if (edge->when != FLOW_WHEN_ALWAYS && from->by_reference)
-			return err_set(e, ERR_LIMIT,
-			    "its condition looks into the response of %s, which is too large to be "
-			    "kept in the checkpoint", f->ops[edge->op].id);
-		if (flow_need_holds(f, edge, op_outcome(from), from->response, &holds, e) != 0)
+		if (op_need_holds(ops, f, answers, edge, &holds, e) != 0)
 			return err_wrap(e, "its condition on the response of %s", f->ops[edge->op].id);
 		if (!holds) {
 			*cause = flow_edge_fits(edge, op_outcome(from)) ? i
@@ -212,18 +218,16 @@ op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_s
 }
 
 const struct flow_edge *
-op_unmet_edge(const struct op *ops, const struct flow *f, uint32_t i)
+op_unmet_edge(const struct op *ops, const struct flow *f, const struct json *answers, uint32_t i)
 {
 	const struct flow_edge *edge;
-	enum flow_outcome outcome;
 	bool holds = true;
 	uint32_t n;
 
 	for (n = 0; n < f->ops[i].nneeds; n++) {
 		edge = &f->ops[i].needs[n];
-		outcome = op_outcome(&ops[edge->op]);
-		if (edge->when != FLOW_WHEN_ALWAYS && flow_edge_fits(edge, outcome) &&
-		    flow_need_holds(f, edge, outcome, ops[edge->op].response, &holds, NULL) == 0 && !holds)
+		if (edge->when != FLOW_WHEN_ALWAYS && flow_edge_fits(edge, op_outcome(&ops[edge->op])) &&
+		    op_need_holds(ops, f, answers, edge, &holds, NULL) == 0 && !holds)
 			return edge;
 	}
 	return NULL;

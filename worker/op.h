@@ -141,12 +141,16 @@ enum flow_outcome op_outcome(const struct op *op);
  * What the edges of an operation say, once all its predecessors are settled: OP_READY, or
  * OP_SKIPPED with *cause the predecessor behind it, or i where the edge's label fits and its condition
  * does not hold. A predecessor that was skipped passes its own cause on, so that the cause is where it
- * began. -1 with ERR_NOMEM, or ERR_LIMIT when a condition
- * looks into a response that is kept by reference.
+ * began. answers, by operation, are those of flow_asked_answers for responses that are kept by reference. -1 with
+ * ERR_NOMEM, or ERR_LIMIT when a condition cannot be answered.
  */
-int op_judge_edges(const struct op *ops, const struct flow *f, uint32_t i, enum op_state *out,
-    uint32_t *cause, struct err *e);
+int op_judge_edges(const struct op *ops, const struct flow *f, const struct json *answers, uint32_t i,
+    enum op_state *out, uint32_t *cause, struct err *e);
+/* The same of one edge, whose predecessor is settled. */
+int op_need_holds(const struct op *ops, const struct flow *f, const struct json *answers, const struct flow_edge *edge,
+    bool *holds, struct err *e);
 /* Of one that is skipped by itself: the edge whose condition does not hold; NULL: it cannot have any item. */
-const struct flow_edge *op_unmet_edge(const struct op *ops, const struct flow *f, uint32_t i);
+const struct flow_edge *op_unmet_edge(const struct op *ops, const struct flow *f, const struct json *answers,
+    uint32_t i);
 
 #endif

@@ -371,70 +371,18 @@ as_nothing(const struct outcome_input *in, struct outcome *o, struct err *e)
 	return rc;
 }
 
-static int
-too_many_values(struct err *e)
-{
-	return err_set(e, ERR_LIMIT, "a JSON response may have %zu values", JSON_MAX_RESPONSE_VALUES);
-}
-
-/* Values that are kept count together. */
-struct lines {
-	const char *at, *end;
-	size_t number;	/* of the next one, from 1 */
-	size_t values_left;
-};
-
-/* The reader counts lines from the one that it was given. */
-static int
-in_line(size_t number, struct err *e)
-{
-	static const char first[] = "line 1, ";
-	size_t len = sizeof(first) - 1;
-
-	if (strncmp(e->msg, first, len) == 0)
-		memmove(e->msg, e->msg + len, strlen(e->msg + len) + 1);
-	return err_wrap(e, "JSON line %zu", number);
-}
-
-/* Reads lines until about so many bytes of them are read; empty ones are passed over. */
-static int
-parse_lines(struct lines *l, size_t bytes, struct json **out, struct err *e)
-{
-	struct json_options options = {.max_bytes = JSON_MAX_RESPONSE, .values_left = &l->values_left};
-	const char *begin = l->at, *lf;
-	struct json_failure why;
-	struct json *lines = json_array(), *value;
-
-	for (; l->at < l->end && (size_t)(l->at - begin) < bytes; l->at = lf + 1, l->number++) {
-		lf = memchr(l->at, '\n', (size_t)(l->end - l->at));
-		if (lf == NULL)
-			lf = l->end;
-		if (lf == l->at)
-			continue;
-		if (json_parse((struct slice){l->at, (size_t)(lf - l->at)}, &options, &value, &why, e) != 0) {
-			json_unref(lines);
-			if (why.fault == JSON_FAULT_MANY)
-				too_many_values(e);
-			return in_line(l->number, e);
-		}
-		lines = json_append(lines, value);
-	}
-	*out = lines;
-	return lines == NULL ? err_nomem(e) : 0;
-}
-
 /* Lines that will stand in a file only are judged some at a time, and not kept. */
 static int
 judge_lines(const struct outcome_input *in, struct slice text, struct err *e)
 {
-	struct lines l = {.at = text.data, .end = text.data + text.len, .number = 1};
+	struct flow_lines l = {.at = text.data, .end = text.data + text.len, .number = 1};
 	struct json *some;
 	size_t index = 0;
 	int rc = 0;
 
 	while (rc == 0 && l.at < l.end) {
 		l.values_left = JSON_MAX_RESPONSE_VALUES;
-		if (parse_lines(&l, LINES_AT_ONCE, &some, e) != 0)
+		if (flow_parse_lines(&l, LINES_AT_ONCE, &some, e) != 0)
 			return -1;
 		rc = flow_schema_fits_lines(in->op->how, some, index, e);
 		index += json_length(some);
@@ -469,7 +417,7 @@ read_json(const struct outcome_input *in, bool lines, struct buf *text, struct j
 {
 	size_t values = JSON_MAX_RESPONSE_VALUES;
 	struct json_options options = {.max_bytes = JSON_MAX_RESPONSE, .values_left = &values};
-	struct lines l = {.number = 1, .values_left = values};
+	struct flow_lines l = {.number = 1, .values_left = values};
 	struct json_failure why = {.fault = JSON_OK};
 	int rc;
 
@@ -480,10 +428,10 @@ read_json(const struct outcome_input *in, bool lines, struct buf *text, struct j
 	if (lines && in->size > in->inline_limit && in->plans == NULL)
 		return judge_lines(in, buf_view(text), e);
 	if (lines)
-		return parse_lines(&l, text->len, out, e);
+		return flow_parse_lines(&l, text->len, out, e);
 	rc = json_parse(in->plans != NULL ? without_fence(buf_view(text)) : buf_view(text), &options, out, &why, e);
 	if (rc != 0 && why.fault == JSON_FAULT_MANY)
-		too_many_values(e);
+		flow_too_many_values(e);
 	return rc == 0 || e->code != ERR_SYNTAX ? rc : err_wrap(e, "the answer is no JSON");
 }
 

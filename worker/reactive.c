@@ -268,6 +268,7 @@ make_tables(struct worker *w, struct err *e)
 	r->children = calloc(reactive_most(w) - w->flow->nplanned + 1, sizeof(*r->children));
 	r->keys = json_object();
 	r->positions = json_object();
+	r->lists = json_object();
 	r->ordinals = before != NULL && json_type(before) == JSON_OBJECT ? json_ref(before) : json_object();
 	if (r->children == NULL)
 		return err_nomem(e);
@@ -275,7 +276,7 @@ make_tables(struct worker *w, struct err *e)
 		take_over(w, i);
 	if (w->flow->nops > w->flow->nplanned)
 		tell_counts(w);
-	return r->keys == NULL || r->positions == NULL || r->ordinals == NULL ? err_nomem(e) : 0;
+	return r->keys == NULL || r->positions == NULL || r->lists == NULL || r->ordinals == NULL ? err_nomem(e) : 0;
 }
 
 int
@@ -324,6 +325,7 @@ reactive_clear(struct worker *w)
 	json_unref(r->keys);
 	json_unref(r->ordinals);
 	json_unref(r->positions);
+	json_unref(r->lists);
 	free(r->children);
 	free(r);
 	w->reactive = NULL;

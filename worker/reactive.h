@@ -36,6 +36,7 @@ struct reactive {
 	struct json *ordinals; /* object, by an operation's id: the highest number a child of it had */
 	struct op_list expanding;
 	struct json *positions; /* object, by index: the next item of one that is expanding */
+	struct json *lists; /* object, by id: of those that expand, what was read from a response in a file */
 };
 
 /* What one attempt has asked for: how often each request that is equal to others, by its digest. */

@@ -47,12 +47,12 @@ limit(int resource, rlim_t value, struct err *e)
 
 /* null where it cannot be counted. */
 static struct json *
-progress_of(const struct json *state)
+progress_of(int run_fd, const struct json *state)
 {
 	int64_t done, total;
 	struct err e = {0};
 
-	if (state == NULL || flow_progress(state, &done, &total, &e) != 0)
+	if (state == NULL || flow_progress(run_fd, state, &done, &total, &e) != 0)
 		return json_null();
 	return json_set(json_set(json_object(), "done", json_int(done)), "total", json_int(total));
 }
@@ -74,7 +74,7 @@ recovery(int run_fd, struct json **saved, struct json **orphans, struct err *e)
 	struct json *state = NULL, *v;
 	int rc = ckpt_load(run_fd, &o, &state, &report, e);
 
-	*saved = progress_of(rc == 0 ? state : NULL);
+	*saved = progress_of(run_fd, rc == 0 ? state : NULL);
 	*orphans = orphans_of(rc == 0 ? state : NULL);
 	json_unref(state);
 	v = rc != 0 && e->code == ERR_NOTFOUND ? json_null() : ckpt_report_json(&report);

@@ -511,12 +511,15 @@ settle_failed(struct worker *w, uint32_t i, enum op_class class, const char *mes
 static void
 tell_condition(struct worker *w, uint32_t i)
 {
-	const struct flow_edge *edge = op_unmet_edge(w->ops, w->flow, i);
+	const struct flow_edge *edge = op_unmet_edge(w->ops, w->flow, w->answers, i);
 	struct buf why = {0};
 
 	if (edge == NULL)
 		return;
-	flow_need_unmet(w->flow, edge, op_outcome(&w->ops[edge->op]), w->ops[edge->op].response, &why);
+	if (w->ops[edge->op].by_reference)
+		flow_answer_unmet(json_get(w->answers, w->flow->ops[edge->op].id), edge, &why);
+	else
+		flow_need_unmet(w->flow, edge, op_outcome(&w->ops[edge->op]), w->ops[edge->op].response, &why);
 	if (!why.failed)
 		event_text(w, "why", buf_text(&why));
 	buf_clear(&why);
@@ -581,7 +584,8 @@ settle_release(struct worker *w)
 	uint32_t i;
 
 	while ((i = op_list_pop(&w->settled, w->ops)) != OP_NO_INDEX)
-		op_release(w->ops, w->flow, i, admission_met, w);
+		if (!conditions_ask(w, i))
+			op_release(w->ops, w->flow, i, admission_met, w);
 	admission_last(w);
 }
 

@@ -208,6 +208,7 @@ struct worker {
 	struct unsaved *unsaved;
 	size_t unsaved_first, unsaved_count, unsaved_cap;
 	size_t unsaved_pending; /* of them, those that hold no outcome */
+	struct json *answers; /* conditions.c: to conditions on responses in files, by operation; or NULL */
 	struct op_list settled; /* their outcomes count; successors are to be told */
 
 	/* admission.c */
@@ -640,10 +641,20 @@ void reactive_abandon(struct worker *w, const struct err *why);
 void reactive_tell(struct worker *w);
 /* The same of lists for which there was no room: how many operations would have to be allowed. */
 void reactive_tell_room(struct worker *w);
+/* What conditions_read_list has found there; consumes list. why: it has failed. */
+void reactive_list_read(struct worker *w, uint32_t i, struct json *list, const struct err *why);
 /* A foreach over a response is ready: its items are added, some in each turn. */
 void reactive_expand(struct worker *w, uint32_t i);
 void reactive_expand_more(struct worker *w);
 bool reactive_is_expanding(const struct worker *w);
+
+/* conditions.c */
+/* True: somebody asks for what is in the response of i, and that is in a file: it comes to w->settled again when
+ * it is answered. */
+bool conditions_ask(struct worker *w, uint32_t i);
+/* The list of a foreach i in the response of `from`, which is in a file; pointer lasts. reactive_list_read is called
+ * when it is read. */
+int conditions_read_list(struct worker *w, uint32_t i, uint32_t from, struct slice pointer, struct err *e);
 
 /* storage.c */
 /* The writer's health, as it changes. */

@@ -254,14 +254,61 @@ int flow_edge_holds(const struct flow_edge *edge, enum flow_outcome outcome,
  * no answer; and the whole of a printed text is asked without one newline at its end (also equal with it). */
 int flow_need_holds(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, bool *holds, struct err *e);
-/* The same of the response that an entry of a checkpoint (or NULL) has; ERR_LIMIT also where a condition
- * would have to look into one that is in a file. */
-int flow_need_holds_entry(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
-    const struct json *entry, bool *holds, struct err *e);
 /* Why it does not hold, where its label fits: the edge and the beginning of the value. */
 void flow_need_unmet(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, struct buf *to);
 #define FLOW_MAX_MATCH ((size_t)64 << 10)
+
+/* JSON lines that are read some at a time; values that are kept count together. */
+struct flow_lines {
+	const char *at, *end;
+	size_t number; /* of the next one, from 1 */
+	size_t values_left;
+};
+/* Reads lines until about so many bytes of them are read; empty ones are passed over. */
+int flow_parse_lines(struct flow_lines *l, size_t bytes, struct json **out, struct err *e);
+int flow_too_many_values(struct err *e); /* -1, ERR_LIMIT */
+
+/*
+ * A response that is in a file, which `recorded` names, as its operation declares it. Blocks, and reads all of it:
+ * ERR_LIMIT for more than JSON_MAX_RESPONSE bytes or JSON_MAX_RESPONSE_VALUES values, ERR_NOTFOUND, ERR_REFUSED
+ * where it is not the file that was recorded, ERR_IO, ERR_NOMEM. A relative name lies below run_fd.
+ */
+int flow_response_read(int run_fd, const struct json *recorded, enum flow_response kind, bool completed,
+    struct json **out, struct err *e);
+
+/*
+ * All conditions on the response of one operation, for such a response: it is read once for them. Borrows from the
+ * flow, but not its table of operations, so that they can be asked on a thread while that grows.
+ */
+struct flow_asked_edge {
+	struct flow_edge edge;
+	char *key;
+};
+struct flow_asked {
+	const char *id;
+	const struct flow_how *how;
+	enum flow_outcome outcome;
+	struct flow_asked_edge *edges;
+	size_t count; /* 0: nobody asks */
+};
+int flow_asked_init(struct flow_asked *a, const struct flow *f, uint32_t from, enum flow_outcome outcome,
+    struct err *e);
+void flow_asked_clear(struct flow_asked *a);
+/* What came of each, or why the file cannot be read; for flow_answer_*. NULL without memory. Blocks. */
+struct json *flow_asked_answers(const struct flow_asked *a, int run_fd, const struct json *recorded);
+/* ERR_LIMIT: it cannot be answered, and so the operation whose condition it is fails. */
+int flow_answer_holds(const struct json *answers, const struct flow_edge *edge, bool *holds, struct err *e);
+void flow_answer_unmet(const struct json *answers, const struct flow_edge *edge, struct buf *to);
+
+/* The same for entries of a checkpoint (or NULL): first flow_answers_read of each predecessor, which adds to
+ * *all (NULL: nothing yet) where its response is in a file and somebody asks. Blocks. */
+int flow_answers_read(const struct flow *f, uint32_t from, enum flow_outcome outcome, int run_fd,
+    const struct json *entry, struct json **all, struct err *e);
+int flow_need_holds_entry(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *entry, const struct json *all, bool *holds, struct err *e);
+void flow_need_unmet_entry(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *entry, const struct json *all, struct buf *to);
 
 /*
  * Asks a JSON response (of jsonl: each of its lines) by the operation's schema; without one
@@ -417,7 +464,7 @@ void flow_judge_added(const struct json *state, flow_state_problem *tell, void *
 void flow_judge_misfit(const struct json *entry, const char *why, flow_state_problem *tell, void *arg);
 /* How many operations of a state are settled, with those skipped for what it holds, and how many there are, with
  * those that were added. */
-int flow_progress(const struct json *state, int64_t *done, int64_t *total, struct err *e);
+int flow_progress(int run_fd, const struct json *state, int64_t *done, int64_t *total, struct err *e);
 /* A flow of a state as a normalised document, for flow_from_document (before flow_drop_document). A
  * predecessor's `task` is an `instruction` in it. NULL when memory ran out. */
 struct json *flow_as_document(const struct flow *f);

@@ -1,6 +1,5 @@
 /* Whether a settled predecessor lets an edge pass. */
-#include "flowsup/checkpoint.h"
-#include "flowsup/flow.h"
+#include "edge.h"
 #include "pattern.h"
 
 static bool
@@ -100,10 +99,9 @@ flow_edge_holds(const struct flow_edge *edge, enum flow_outcome outcome,
 /* How many items a foreach had is recorded as its response, and is none; as is the null of an outcome
  * without one. */
 static const struct json *
-answer_of(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
-    const struct json *response)
+answer_of(const struct flow_how *how, enum flow_outcome outcome, const struct json *response)
 {
-	if (f->ops[edge->op].how->foreach_pointer != NULL ||
+	if (how->foreach_pointer != NULL ||
 	    (outcome != FLOW_COMPLETED && response != NULL && json_type(response) == JSON_NULL))
 		return NULL;
 	return response;
@@ -111,32 +109,30 @@ answer_of(const struct flow *f, const struct flow_edge *edge, enum flow_outcome 
 
 /* A text in the outcome of one that failed is as it was printed, too. */
 static bool
-is_printed(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome, const struct json *response)
+is_printed(const struct flow_how *how, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *response)
 {
 	if (response == NULL || (edge->when != FLOW_WHEN_EQUALS && edge->when != FLOW_WHEN_MATCHES))
 		return false;
 	return json_type(response) == JSON_STRING && edge->pointer[0] == '\0' &&
-	    (f->ops[edge->op].how->response == FLOW_RESPONSE_TEXT || outcome == FLOW_FAILED);
+	    (how->response == FLOW_RESPONSE_TEXT || outcome == FLOW_FAILED);
+}
+
+int
+edge_holds(const struct flow_how *how, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *response, bool *holds, struct err *e)
+{
+	response = answer_of(how, outcome, response);
+	if (flow_edge_fits(edge, outcome) && is_printed(how, edge, outcome, response))
+		return printed_holds(edge, response, holds, e);
+	return flow_edge_holds(edge, outcome, response, holds, e);
 }
 
 int
 flow_need_holds(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, bool *holds, struct err *e)
 {
-	response = answer_of(f, edge, outcome, response);
-	if (flow_edge_fits(edge, outcome) && is_printed(f, edge, outcome, response))
-		return printed_holds(edge, response, holds, e);
-	return flow_edge_holds(edge, outcome, response, holds, e);
-}
-
-int
-flow_need_holds_entry(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
-    const struct json *entry, bool *holds, struct err *e)
-{
-	if (edge->when != FLOW_WHEN_ALWAYS && ckpt_is_file(entry))
-		return err_set(e, ERR_LIMIT, "the response of %s is too large to be kept in the checkpoint",
-		    f->ops[edge->op].id);
-	return flow_need_holds(f, edge, outcome, json_get(entry, "response"), holds, e);
+	return edge_holds(f->ops[edge->op].how, edge, outcome, response, holds, e);
 }
 
 enum { VALUE_SHOWN = 60 };
@@ -157,13 +153,13 @@ add_beginning(const struct json *value, struct buf *to)
 }
 
 void
-flow_need_unmet(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
+edge_unmet(const char *id, const struct flow_how *how, const struct flow_edge *edge, enum flow_outcome outcome,
     const struct json *response, struct buf *to)
 {
 	const struct json *found;
 
-	response = answer_of(f, edge, outcome, response);
-	buf_printf(to, "its condition on %s was not met: ", f->ops[edge->op].id);
+	response = answer_of(how, outcome, response);
+	buf_printf(to, "its condition on %s was not met: ", id);
 	if (response == NULL) {
 		buf_puts(to, "it has no response");
 		return;
@@ -175,4 +171,11 @@ flow_need_unmet(const struct flow *f, const struct flow_edge *edge, enum flow_ou
 	}
 	buf_printf(to, "%s is ", edge->pointer[0] == '\0' ? "its response" : edge->pointer);
 	add_beginning(found, to);
+}
+
+void
+flow_need_unmet(const struct flow *f, const struct flow_edge *edge, enum flow_outcome outcome,
+    const struct json *response, struct buf *to)
+{
+	edge_unmet(f->ops[edge->op].id, f->ops[edge->op].how, edge, outcome, response, to);
 }

@@ -6,7 +6,9 @@
 struct counting {
 	const struct flow *f;
 	const struct json *ops; /* of the state */
+	int run_fd;
 	enum flow_outcome *outcomes; /* FLOW_CANCELLED: none yet */
+	struct json *answers; /* of conditions on responses that are in files; or NULL */
 };
 
 static void
@@ -46,8 +48,11 @@ judge(struct counting *c, uint32_t i, struct err *e)
 	for (n = 0; n < op->nneeds && holds; n++) {
 		uint32_t from = op->needs[n].op;
 
-		if (c->outcomes[from] == FLOW_CANCELLED ||
-		    flow_need_holds_entry(c->f, &op->needs[n], c->outcomes[from], recorded(c, from), &holds, e) == 0)
+		if (c->outcomes[from] == FLOW_CANCELLED)
+			continue;
+		if (flow_answers_read(c->f, from, c->outcomes[from], c->run_fd, recorded(c, from), &c->answers, e) == 0 &&
+		    flow_need_holds_entry(c->f, &op->needs[n], c->outcomes[from], recorded(c, from), c->answers,
+			&holds, e) == 0)
 			continue;
 		if (e->code != ERR_LIMIT)
 			return -1;
@@ -72,9 +77,9 @@ count(struct counting *c, int64_t *done, struct err *e)
 }
 
 int
-flow_progress(const struct json *state, int64_t *done, int64_t *total, struct err *e)
+flow_progress(int run_fd, const struct json *state, int64_t *done, int64_t *total, struct err *e)
 {
-	struct counting c = {.ops = json_get(state, "ops")};
+	struct counting c = {.ops = json_get(state, "ops"), .run_fd = run_fd};
 	struct flow *f = NULL;
 	int rc = -1;
 
@@ -88,6 +93,7 @@ flow_progress(const struct json *state, int64_t *done, int64_t *total, struct er
 	*total = (int64_t)f->nops;
 out:
 	free(c.outcomes);
+	json_unref(c.answers);
 	flow_free(f);
 	return rc;
 }

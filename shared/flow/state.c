@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "edge.h"
 #include "model.h"
 
 /* ---- To the checkpoint ---- */
@@ -31,8 +32,8 @@ indices(const struct flow_op *op)
 	return a;
 }
 
-static struct json *
-condition(const struct flow_edge *edge)
+struct json *
+edge_condition(const struct flow_edge *edge)
 {
 	static const char *const kinds[] = {[FLOW_WHEN_EQUALS] = "equals",
 	    [FLOW_WHEN_EXISTS] = "exists", [FLOW_WHEN_MATCHES] = "matches"};
@@ -55,7 +56,7 @@ conditions(const struct flow *f, const struct flow_op *op)
 		if (op->needs[i].on != FLOW_ON_SUCCESS)
 			o = json_set(o, "on", json_cstr(ons[op->needs[i].on]));
 		if (op->needs[i].when != FLOW_WHEN_ALWAYS)
-			o = json_set(o, "when", condition(&op->needs[i]));
+			o = json_set(o, "when", edge_condition(&op->needs[i]));
 		plain = plain && op->needs[i].on == FLOW_ON_SUCCESS &&
 		    op->needs[i].when == FLOW_WHEN_ALWAYS;
 		a = json_append(a, o);

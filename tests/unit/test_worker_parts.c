@@ -207,7 +207,7 @@ test_op_judge_edges__on(void **state)
 		ops[0].state = (uint8_t)edge_cases[i].from;
 		ops[0].cause = 7;
 		cause = OP_NO_INDEX;
-		assert_works(op_judge_edges(ops, f, 1, &to, &cause, &e), e);
+		assert_works(op_judge_edges(ops, f, NULL, 1, &to, &cause, &e), e);
 		assert_int_equal(to, edge_cases[i].to);
 		if (to == OP_SKIPPED) /* the cause is where it began */
 			assert_int_equal(cause, edge_cases[i].from == OP_SKIPPED ? 7 : 0);
@@ -216,12 +216,13 @@ test_op_judge_edges__on(void **state)
 }
 
 static void
-test_op_judge_edges__refuses_to_look_into_a_reference(void **state)
+test_op_judge_edges__never_takes_a_reference_for_an_answer(void **state)
 {
 	struct flow *f = read_flow("plan:\n  - {id: a, response: json, run: 'true'}\n"
 				   "  - {id: b, needs: [{op: a, when: {pointer: /file, exists: true}}], "
 				   "run: 'true'}\n");
 	struct op ops[2] = {0};
+	struct json *answers;
 	enum op_state to;
 	uint32_t cause;
 	struct err e = {0};
@@ -230,10 +231,16 @@ test_op_judge_edges__refuses_to_look_into_a_reference(void **state)
 	ops[0].state = OP_COMPLETED;
 	ops[0].response = json_set(json_set(json_set(json_object(), "file", json_cstr("x")), "size",
 	    json_int(1)), "digest", json_cstr("d"));
-	assert_works(op_judge_edges(ops, f, 1, &to, &cause, &e), e);
+	assert_works(op_judge_edges(ops, f, NULL, 1, &to, &cause, &e), e);
 	assert_int_equal(to, OP_READY);
 	ops[0].by_reference = true;
-	assert_fails(op_judge_edges(ops, f, 1, &to, &cause, &e), ERR_LIMIT, e);
+	assert_fails(op_judge_edges(ops, f, NULL, 1, &to, &cause, &e), ERR_LIMIT, e);
+	answers = json_set(json_object(), "a", json_set(json_object(),
+	    "{\"pointer\":\"/file\",\"exists\":true}", json_set(json_object(), "holds", json_bool(false))));
+	assert_works(op_judge_edges(ops, f, answers, 1, &to, &cause, &e), e);
+	assert_int_equal(to, OP_SKIPPED);
+	assert_int_equal(cause, 1);
+	json_unref(answers);
 	json_unref(ops[0].response);
 	flow_free(f);
 }
@@ -530,7 +537,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_op_release__counts_down),
     cmocka_unit_test(test_op_may_release__asks_what_has_not_ended),
     cmocka_unit_test(test_op_judge_edges__on),
-    cmocka_unit_test(test_op_judge_edges__refuses_to_look_into_a_reference),
+    cmocka_unit_test(test_op_judge_edges__never_takes_a_reference_for_an_answer),
     cmocka_unit_test(test_timers__fire_in_order),
     cmocka_unit_test(test_timers__what_is_armed_anew_waits_for_the_next_call),
     cmocka_unit_test(test_loop__handlers_may_remove),

@@ -45,7 +45,7 @@ note_met(void *arg, uint32_t i)
 	struct err e = {0};
 
 	w->met++;
-	assert_works(op_judge_edges(w->ops, w->flow, i, &state, &cause, &e), e);
+	assert_works(op_judge_edges(w->ops, w->flow, NULL, i, &state, &cause, &e), e);
 	assert_int_equal(state, OP_READY);
 	op_list_push(&w->ready, w->ops, i);
 }
