@@ -79,7 +79,7 @@ note(void *arg, const struct proc_stat *st, int pidfd)
 	struct json *ops;
 
 	(void)pidfd;
-	if (!read_environment(st->pid, &f->environment))
+	if (own_is_apart(st->pid) || !read_environment(st->pid, &f->environment))
 		return 0;
 	run = value_of(&f->environment, "FLOWSUP_RUN_ID=");
 	op = value_of(&f->environment, "FLOWSUP_OP_ID=");
@@ -130,7 +130,7 @@ visit_one(void *arg, const struct proc_stat *st, int pidfd)
 	const char *op;
 
 	(void)pidfd;
-	if (!read_environment(st->pid, &v->environment))
+	if (own_is_apart(st->pid) || !read_environment(st->pid, &v->environment))
 		return 0;
 	op = value_of(&v->environment, "FLOWSUP_OP_ID=");
 	return op != NULL && v->visit(v->arg, op, st->pid);

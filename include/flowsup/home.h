@@ -165,9 +165,9 @@ int home_lock_take(const struct home *h, struct err *e);
 /* The process that has it, by what it wrote there; 0: none is known. */
 pid_t home_lock_holder(const struct home *h);
 /*
- * Whether a process is a supervisor or a worker, of whichever home: its command line says so, and it has that
- * home's lock, or somebody has that run's. A proc_apart: such a one and all below it belong to no operation
- * that it was started from.
+ * Whether a process is a supervisor or a worker, of whichever home: its command line says so, and it has the lock
+ * of a home, however that was named, or somebody has that of the run. A proc_apart: such a one and all below it
+ * belong to no operation that it was started from, also where it bears the marks of one.
  */
 bool own_is_apart(pid_t pid);
 

@@ -305,10 +305,26 @@ find_below(struct ending *n)
 	return walked(n, proc_each_descendant(below.pid, own_is_apart, add_below, n, n->e));
 }
 
+struct marked {
+	struct ending *n;
+	proc_each *each;
+};
+
+/* A proc_each. */
+static int
+visit_marked(void *arg, const struct proc_stat *st, int pidfd)
+{
+	const struct marked *m = arg;
+
+	/* One that was called in its foreground bears the marks of the operation that it was called in. */
+	return own_is_apart(st->pid) ? 0 : m->each(m->n, st, pidfd);
+}
+
 /* Every session's marks, with a third one where that is asked for. */
 static int
 walk_marked(struct ending *n, const char *op_mark, proc_each *each)
 {
+	struct marked m = {n, each};
 	struct json_iter it = json_iterate(n->sessions);
 	struct buf session = {0};
 	const struct json *one;
@@ -322,7 +338,7 @@ walk_marked(struct ending *n, const char *op_mark, proc_each *each)
 		rc = buf_ok(&session, n->e);
 		marks[0] = buf_text(&session);
 		if (rc == 0)
-			rc = walked(n, proc_each_marked(marks, op_mark != NULL ? 3 : 2, each, n, n->e));
+			rc = walked(n, proc_each_marked(marks, op_mark != NULL ? 3 : 2, visit_marked, &m, n->e));
 	}
 	buf_clear(&session);
 	return rc;

@@ -3,8 +3,11 @@
  * below that operation's worker, but belongs to its home: whoever ends what an operation left must leave
  * it alone. A name alone is soon taken: the lock has to fit.
  */
+#include <dirent.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "flowsup/fs.h"
 #include "flowsup/home.h"
@@ -78,24 +81,74 @@ called(const struct words *w)
 	return slash != NULL ? slash + 1 : w->list[0];
 }
 
+/* A worker is started by a supervisor alone, with both words. */
+static bool
+is_working(const struct words *w)
+{
+	const char *home = value_of(w, "--home"), *run = value_of(w, "--run");
+	struct home h;
+	bool is;
+
+	if (home == NULL || run == NULL || home[0] != '/' || home_open(home, false, &h, &(struct err){0}) != 0)
+		return false;
+	is = is_worker(&h, run);
+	home_close(&h);
+	return is;
+}
+
+/* path: of a file that the process has open. */
+static bool
+has_lock(pid_t pid, char *path)
+{
+	char *slash = strrchr(path, '/');
+	struct home h;
+	bool is;
+
+	if (slash == NULL || slash == path || strcmp(slash + 1, HOME_LOCK) != 0)
+		return false;
+	*slash = '\0';
+	if (home_open(path, false, &h, &(struct err){0}) != 0)
+		return false;
+	is = is_supervisor(&h, pid);
+	home_close(&h);
+	return is;
+}
+
+/* People call a supervisor with its home in a word, relative to where they are, or in their environment: what it
+ * has open tells in any case. */
+static bool
+is_supervising(pid_t pid)
+{
+	char dir_path[32], target[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	ssize_t n;
+	DIR *dir;
+
+	snprintf(dir_path, sizeof(dir_path), "/proc/%ld/fd", (long)pid);
+	dir = opendir(dir_path);
+	while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
+		n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		if (n <= 0)
+			continue;
+		target[n] = '\0';
+		found = has_lock(pid, target);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return found;
+}
+
 bool
 own_is_apart(pid_t pid)
 {
 	char text[COMMAND_BYTES];
 	ssize_t len = proc_command(pid, text, sizeof(text));
-	const char *home, *run;
 	struct words w;
-	struct home h;
-	bool is;
 
-	if (len <= 0 || !split(text, (size_t)len, &w) || (home = value_of(&w, "--home")) == NULL)
+	if (len <= 0 || !split(text, (size_t)len, &w))
 		return false;
-	run = strcmp(called(&w), "flowsup-worker") == 0 ? value_of(&w, "--run") : NULL;
-	if (run == NULL && !has_word(&w, "supervisor"))
-		return false;
-	if (home[0] != '/' || home_open(home, false, &h, &(struct err){0}) != 0)
-		return false;
-	is = run != NULL ? is_worker(&h, run) : is_supervisor(&h, pid);
-	home_close(&h);
-	return is;
+	if (strcmp(called(&w), "flowsup-worker") == 0)
+		return is_working(&w);
+	return has_word(&w, "supervisor") && is_supervising(pid);
 }

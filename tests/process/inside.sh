@@ -4,6 +4,8 @@
 
 export FLOWSUP T
 inner=$T/inner go=$T/go
+# By its default it is there, too.
+mkdir -p "$T/state" && ln -s "$inner" "$T/state/flowsup"
 inner_supervisor() { FLOWSUP_HOME=$inner supervisor_pid; }
 inner_status() { FLOWSUP_HOME=$inner run_status "$1"; }
 there() { [ -s "$1" ]; }
@@ -48,6 +50,37 @@ equal "a worker without its supervisor goes on too" running "$(inner_status "$th
 touch "$go.left"
 wait_until status_is_theirs completed
 equal "to its end" completed "$(inner_status "$theirs")"
+
+# ---- One that was called in its foreground: however its home was named, and with the marks of the operation ----
+# is_spared NAME HOW: HOW calls it in the operation of a run.
+is_spared() {
+	local run pid
+	run=$("$FLOWSUP" start -- sh -c "$2 </dev/null >'$T/foreground' 2>&1 &
+		until \"\$FLOWSUP\" supervisor status --home '$inner' | grep -q ^supervisor; do sleep 0.02; done
+		touch '$T/up-$1'; until [ -e '$T/end-$1' ]; do sleep 0.02; done")
+	wait_until [ -e "$T/up-$1" ]
+	pid=$(inner_supervisor)
+	equal "$1: it is no leftover while the run goes on" 0 "$(run_fact "$run" running_operations)"
+	touch "$T/end-$1"
+	wait_until status_is "$run" completed
+	check "$1: the end of the run leaves it alone" alive "$pid"
+	equal "$1: nothing was taken for a leftover" "" "$("$FLOWSUP" show "$run" --json | grep -o '"leftovers":[1-9][0-9]*')"
+	FLOWSUP_HOME=$inner "$FLOWSUP" supervisor stop
+	wait_until gone "$pid"
+	run=$("$FLOWSUP" start -- sh -c "$2 </dev/null >'$T/foreground' 2>&1 &
+		until \"\$FLOWSUP\" supervisor status --home '$inner' | grep -q ^supervisor; do sleep 0.02; done
+		touch '$T/again-$1'; exec sleep 1000")
+	wait_until [ -e "$T/again-$1" ]
+	pid=$(inner_supervisor)
+	"$FLOWSUP" kill "$run" >/dev/null 2>&1
+	check "$1: so does a kill" alive "$pid"
+	FLOWSUP_HOME=$inner "$FLOWSUP" supervisor stop
+	wait_until gone "$pid"
+}
+is_spared environment "FLOWSUP_HOME='$inner' setsid \"\$FLOWSUP\" supervisor --foreground"
+is_spared word "setsid \"\$FLOWSUP\" supervisor --foreground '--home=$inner'"
+is_spared relative "cd '$T' && setsid \"\$FLOWSUP\" --home inner supervisor --foreground"
+is_spared unmarked "setsid env -i XDG_STATE_HOME='$T/state' PATH=\"\$PATH\" \"\$FLOWSUP\" supervisor --foreground"
 
 # The same home: the supervisor died, and a command in the operation starts the next one.
 "$FLOWSUP" queue set q --slots 1

@@ -189,7 +189,7 @@ json() {
 	printf '%s' "$1" | grep -oE "\"$2\":(\"[^\"]*\"|[^]\"[{},]+)" | head -1 | cut -d: -f2- | tr -d '"'
 }
 # run_fact RUN NAME: a member of `show --json`.
-run_fact() { json "$("$FLOWSUP" list --json -n 100000 | grep -F "\"$1\"")" "$2"; }
+run_fact() { json "$("$FLOWSUP" list --json -n 100000 | grep -F "{\"id\":\"$1\"")" "$2"; }
 run_status() { run_fact "$1" status; }
 status_is() { [ "$(run_status "$1")" = "$2" ]; }
 # The worker's pid as the supervisor knows it: stands first in the run's object.
