@@ -45,41 +45,6 @@ static const struct cli_option options[] = {
 
 /* ---- Once ---- */
 
-static off_t
-size_of_stderr(const struct logs *l, const struct logs_source *s)
-{
-	struct buf name = {0};
-	struct stat st = {0};
-	int fd = rundir_open(&l->t->home, s->run, NULL);
-
-	if (fd < 0)
-		return 0;
-	buf_printf(&name, RUN_OPS "/%s.%lld.err", s->op, (long long)s->attempt);
-	if (fstatat(fd, buf_text(&name), &st, AT_SYMLINK_NOFOLLOW) != 0)
-		st.st_size = 0;
-	buf_clear(&name);
-	fd_close(&fd);
-	return st.st_size;
-}
-
-/* Who sees nothing should know where to look. */
-static void
-tell_of_stderr(const struct logs *l)
-{
-	const struct logs_source *s = l->n == 1 ? &l->sources[0] : NULL;
-	char word[SHELL_WORD_TEXT];
-	off_t size;
-
-	if (s == NULL || s->at > 0 || cli_flag(l->c, "stderr"))
-		return;
-	size = size_of_stderr(l, s);
-	if (size == 0)
-		return;
-	cli_note("%s wrote nothing on standard output, but %lld bytes on standard error", s->op,
-	    (long long)size);
-	cli_hint("flowsup logs --stderr %s %s", s->run, shell_word(word, s->op));
-}
-
 static int
 print_once(struct logs *l, struct err *e)
 {
@@ -94,7 +59,7 @@ print_once(struct logs *l, struct err *e)
 		fd_close(&l->sources[i].fd);
 	}
 	out_flush(l->c->out);
-	tell_of_stderr(l);
+	logs_tell_silence(l);
 	return logs_unread(l, e);
 }
 
@@ -358,11 +323,13 @@ no_output(struct logs *l, struct err *e)
 		r = seek_damaged(&l->t->session, e);
 	} else {
 		r = known_op_check(&l->t->home, &l->t->session, l->only, l->c->argv, e);
-		if (r == 0 && l->unstarted > 0)
+		if (r == 0 && l->unstarted > 0) {
 			cli_note("attempt %lld of operation \"%s\" could not be started", (long long)l->unstarted,
 			    l->only);
-		else if (r == 0)
+			logs_tell_record(l);
+		} else if (r == 0) {
 			cli_note("operation \"%s\" has not started", l->only);
+		}
 	}
 	run_files_close(&f);
 	return r;

@@ -59,6 +59,13 @@ int logs_pump(struct logs *l, struct logs_source *s, struct err *e);
 int logs_unread(const struct logs *l, struct err *e);
 /* A last line without an end. */
 void logs_put_rest(struct logs *l, struct logs_source *s);
+/* ---- logs_silent.c: where there is nothing in them, on standard error ---- */
+
+/* When nothing was printed: what is on standard error instead, or what became of operations. */
+void logs_tell_silence(const struct logs *l);
+/* What is recorded of those that failed or did not come to their end; says where to look. */
+void logs_tell_record(const struct logs *l);
+
 /* How wide the names before the lines are. */
 void logs_measure_prefixes(struct logs *l);
 

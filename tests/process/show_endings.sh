@@ -38,6 +38,16 @@ equal "success is 0" "null 0 0 null" "$(op "$run" good class replayed exit signa
 matches "the table names the signal" "failed +SIGKILL" "$(row "$run" killed)"
 matches "and has a dash for what did not start" "failed +- " "$(row "$run" absent)"
 equal "nothing came from another run" "" "$("$FLOWSUP" show "$run" | grep replayed)"
+# ---- Who sees no output is told what came of it ----
+told() { "$FLOWSUP" logs "$@" 2>&1 >"$T/out" | paste -sd' '; }
+matches "logs of what could not be started says why, and where to look" \
+	"flowsup: absent failed: .*gone.*No such file or directory.*hint: flowsup show $run" "$(told "$run" absent)"
+matches "of one that failed without a word" 'status failed: exit status 3 hint' "$(told "$run" status)"
+matches "also by its attempt" 'status failed: exit status 3 hint' "$(told "$run" status --attempt 1)"
+matches "and with --stderr" 'status failed: exit status 3 hint' "$(told "$run" status --stderr)"
+equal "what completed without a word says nothing" "" "$(told "$run" good)"
+matches "of the whole run the first ones" 'flowsup: status failed: exit status 3 .*flowsup: and 2 more hint: flowsup show' "$(told "$run")"
+equal "standard output stays empty" "" "$(cat "$T/out")"
 rm "$FLOWSUP_HOME/runs/$run/attempts.log"
 equal "also without the log of attempts" "" "$("$FLOWSUP" show "$run" | grep replayed)"
 
