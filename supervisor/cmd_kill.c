@@ -16,7 +16,13 @@
 #include "seek.h"
 #include "target.h"
 
-enum { TRY_MS = 100, LOCK_LIMIT_MS = 10000 };
+enum {
+	TRY_MS = 100,
+	LOCK_LIMIT_MS = 10000,
+	UNKNOWN_SHOWN = 8, /* of processes that may be anybody's */
+	WORDS_SHOWN = 60,
+	WORDS_BYTES = 4096
+};
 
 static const int interruptions[] = {SIGHUP, SIGINT, SIGTERM};
 enum { INTERRUPTIONS = sizeof(interruptions) / sizeof(interruptions[0]) };
@@ -34,7 +40,13 @@ struct killing {
 	struct attempts attempts;
 	struct endops_result ended;
 	struct err row;	       /* why the row could not be written */
-	bool may_be_left; /* processes that nothing tells of: an operation was to leave what it started */
+	/* Processes that nothing tells of: an operation was to leave what it started; the worker was dead, and nobody
+	 * took up what lost its parent; or who did knows of some that may be anybody's. */
+	bool leaves, orphaned;
+	struct buf unknown;
+	unsigned nunknown;
+	bool seen_below; /* whatever lost its parent was below the worker */
+	struct proc_id worker; /* as the log tells, in this boot; or pid 0 */
 	struct proc_id *seen; /* what descended from the worker */
 	size_t nseen, seen_cap;
 	int standing_fd; /* the worker, while it is stopped, or -1 */
@@ -104,7 +116,7 @@ look_below(struct killing *k, struct proc_id id, int pidfd)
 	struct err e = {0};
 
 	k->nseen = 0;
-	k->may_be_left = false; /* whatever lost its parent is below the worker */
+	k->seen_below = true;
 	if (proc_signal(pidfd, SIGSTOP, &e) != 0 ||
 	    proc_each_descendant(id.pid, own_is_apart, note_seen, k, &e) < 0)
 		cli_note("run %s: below worker %d: %s", k->t->session.run_id, (int)id.pid, e.msg);
@@ -310,7 +322,9 @@ check_place(struct killing *k, struct err *e)
 	if (attempts_read(k->run_fd, &k->attempts, e) != 0 ||
 	    endops_is_here(&k->attempts, &here, &other_boot, e) != 0)
 		return -1;
-	k->may_be_left = !other_boot && any_leaves(&k->attempts);
+	k->leaves = !other_boot && any_leaves(&k->attempts);
+	if (k->attempts.has_place && !other_boot)
+		k->worker = k->attempts.worker;
 	if (here)
 		return 0;
 	err_set(e, ERR_REFUSED, "run %s belongs to host %s or another pid namespace of it",
@@ -323,7 +337,75 @@ check_place(struct killing *k, struct err *e)
 	return -1;
 }
 
+/* A proc_each. */
+static int
+note_unknown(void *arg, const struct proc_stat *st, int pidfd)
+{
+	struct killing *k = arg;
+	char words[WORDS_BYTES];
+	ssize_t len = proc_command(st->pid, words, sizeof(words)), i;
+
+	(void)pidfd;
+	if (k->nunknown++ >= UNKNOWN_SHOWN)
+		return 0;
+	for (i = 0; i + 1 < len; i++)
+		if (words[i] == '\0')
+			words[i] = ' ';
+	buf_printf(&k->unknown, "%sprocess %d", k->nunknown > 1 ? ", " : "", (int)st->pid);
+	if (len > 0)
+		buf_printf(&k->unknown, " (%.*s)", WORDS_SHOWN, words);
+	return 0;
+}
+
+/*
+ * Of a run whose worker was dead: what left session and environment, then or as its answer to TERM, came to the
+ * supervisor when it lost its parent, if that one had started the worker.
+ */
+static void
+look_for_unknown(struct killing *k)
+{
+	const struct session *s = &k->t->session;
+	struct proc_id supervisor = {0};
+	struct err e = {0};
+	bool stopped;
+	pid_t pid;
+
+	if (k->seen_below || k->worker.pid == 0 || s->resumed_as_run[0] != '\0' ||
+	    (!k->moved && s->status != STATUS_CRASHED))
+		return;
+	pid = client_supervisor(&k->t->home, &stopped);
+	k->orphaned = pid == 0 || proc_identify(pid, &supervisor, NULL) != 0 ||
+	    supervisor.start_ticks > k->worker.start_ticks;
+	if (!k->orphaned && leftover_each_unknown(pid, note_unknown, k, &e) < 0) {
+		cli_note("run %s: below supervisor %d: %s", s->run_id, (int)pid, e.msg);
+		k->orphaned = true;
+	}
+}
+
 /* ---- Saying it ---- */
+
+static bool
+may_be_left(const struct killing *k)
+{
+	return (k->leaves && !k->seen_below) || k->orphaned || k->nunknown > 0;
+}
+
+static void
+tell_what_may_be_left(const struct killing *k)
+{
+	const char *run_id = k->t->session.run_id;
+
+	if (k->leaves && !k->seen_below)
+		cli_note("run %s: operations with leave: what these have started in sessions of their own, without "
+		    "their environment, is known to nobody once its parent is gone", run_id);
+	if (k->orphaned)
+		cli_note("run %s: its worker had died, and the supervisor that had started it: what operations have "
+		    "started in sessions of their own, without their environment, is known to nobody once its parent "
+		    "is gone", run_id);
+	if (k->nunknown > 0)
+		cli_note("run %s: may be of it, as of any run whose worker has died: %s%s", run_id,
+		    buf_text(&k->unknown), k->nunknown > UNKNOWN_SHOWN ? ", and more" : "");
+}
 
 static void
 print_json(const struct killing *k)
@@ -335,7 +417,7 @@ print_json(const struct killing *k)
 	o = json_set(o, "processes", json_uint(k->ended.found));
 	o = json_set(o, "sigkill", json_uint(k->ended.killed));
 	o = json_set(o, "left", json_ref(k->ended.left));
-	o = json_set(o, "may_be_left", json_bool(k->may_be_left));
+	o = json_set(o, "may_be_left", json_bool(may_be_left(k)));
 	out_json(k->c->out, o);
 }
 
@@ -353,7 +435,7 @@ tell(const struct killing *k, struct err *e)
 		    status_word(k->t->session.status));
 	else if (!k->moved && k->ended.found == 0)
 		cli_note("run %s had already ended (%s), and nothing %s runs", run_id,
-		    status_word(k->t->session.status), k->may_be_left ? "that is known to be of it" : "of it");
+		    status_word(k->t->session.status), may_be_left(k) ? "that is known to be of it" : "of it");
 	else
 		cli_note("run %s: %s; processes of operations ended: %u (%u by SIGKILL)", run_id,
 		    k->moved ? "killed" : status_word(k->t->session.status), k->ended.found,
@@ -364,9 +446,8 @@ tell(const struct killing *k, struct err *e)
 		    run_id, buf_text(&text));
 		err_hint(e, "ps -o pid,ppid,pgid,lstart,args -e");
 	}
-	if (k->may_be_left && !k->c->json)
-		cli_note("run %s: operations with leave: what these have started in sessions of their own, without "
-		    "their environment, is known to nobody once its parent is gone", run_id);
+	if (!k->c->json)
+		tell_what_may_be_left(k);
 	buf_clear(&text);
 	return rc;
 }
@@ -452,6 +533,7 @@ kill_run(struct killing *k, struct err *e)
 	stands_no_more(k);
 	if (rc != 0 || end_operations(k, (struct proc_id){0}, e) != 0)
 		return -1;
+	look_for_unknown(k);
 	/* The job is over: nobody will take what was queued for it. */
 	if (k->row.code != ERR_NONE ||
 	    control_end_job(k->t->store, k->t->session.run_id, &k->row) != 0)
@@ -493,6 +575,7 @@ run(struct cli *c, struct err *e)
 	endops_clear(&k.ended);
 	attempts_clear(&k.attempts);
 	free(k.seen);
+	buf_clear(&k.unknown);
 	fd_close(&k.lock_fd);
 	fd_close(&k.run_fd);
 	target_close(&t);

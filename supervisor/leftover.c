@@ -8,7 +8,7 @@
 #include "flowsup/fs.h"
 #include "seek.h"
 
-enum { ENVIRON_MOST = 256 << 10 };
+enum { ENVIRON_MOST = 256 << 10, COMMAND_MOST = 64 << 10 };
 
 struct leftovers {
 	const struct home *home;
@@ -148,6 +148,46 @@ leftover_each(const char *session_id, leftover_visit *visit, void *arg, struct e
 	rc = proc_each_marked(marks, 2, visit_one, &v, e);
 	buf_clear(&v.environment);
 	return rc < 0 ? -1 : 0;
+}
+
+/* ---- Of nobody known ---- */
+
+struct unknown {
+	proc_each *each;
+	void *arg;
+};
+
+/* Keepers, and what a supervisor starts for itself. */
+static bool
+is_program_of_ours(pid_t pid)
+{
+	char words[COMMAND_MOST];
+	const char *slash;
+
+	if (proc_command(pid, words, sizeof(words)) <= 0)
+		return false;
+	slash = strrchr(words, '/');
+	slash = slash != NULL ? slash + 1 : words;
+	return strcmp(slash, "flowsup") == 0 || strcmp(slash, "flowsup-worker") == 0;
+}
+
+/* A proc_each. What descends from one that is known is known. */
+static int
+visit_unknown(void *arg, const struct proc_stat *st, int pidfd)
+{
+	const struct unknown *u = arg;
+
+	if (is_program_of_ours(st->pid) || proc_descends_from_marked(st->pid, "FLOWSUP_OP_ID="))
+		return 0;
+	return u->each(u->arg, st, pidfd);
+}
+
+int
+leftover_each_unknown(pid_t supervisor, proc_each *each, void *arg, struct err *e)
+{
+	struct unknown u = {each, arg};
+
+	return proc_each_descendant(supervisor, own_is_apart, visit_unknown, &u, e);
 }
 
 /* ---- Of one run ---- */

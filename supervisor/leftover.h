@@ -12,6 +12,12 @@
 #include "flowsup/store.h"
 
 /*
+ * What a supervisor got from workers that died, or from operations that were allowed to leave it, and that bears
+ * no marks: nobody knows whose it is. How many were visited, or -1.
+ */
+int leftover_each_unknown(pid_t supervisor, proc_each *each, void *arg, struct err *e);
+
+/*
  * The processes that bear the marks of runs of this home. They are looked for with the first question,
  * by one walk for all runs: what has begun since is not among them. Borrows the home.
  */

@@ -35,4 +35,72 @@ matches "also for programs" '"may_be_left":true' "$("$FLOWSUP" kill "$RUN" --jso
 kill -KILL "$pid"
 RUN=$("$FLOWSUP" start --wait -- true 2>/dev/null | head -1)
 matches "without such operations nothing is" "\(completed\), and nothing of it runs\$" "$("$FLOWSUP" kill "$RUN" 2>&1)"
+
+# ---- Its worker has died: what it had started so came to the supervisor, which cannot tell whose it is ----
+cat >"$T/astray.yaml" <<'END_OF_FLOW'
+defaults: {grace: 500ms}
+plan:
+  - {id: a, run: '(env -i setsid sh "$T/left" "$T/pid" >/dev/null 2>&1 &); until [ -s "$T/pid" ]; do sleep 0.05; done; sleep 1000'}
+END_OF_FLOW
+status_of_run() { status_is "$RUN" "$1"; }
+astray() { # FLOW: it runs, and its worker dies
+	rm -f "$T/pid"
+	RUN=$("$FLOWSUP" start "$1")
+	wait_until [ -s "$T/pid" ]
+	wait_until worker_is_ready "$RUN"
+	pid=$(cat "$T/pid")
+	kill -KILL "$(worker_pid "$RUN")"
+	wait_until status_of_run crashed
+}
+astray "$T/astray.yaml"
+said=$("$FLOWSUP" kill "$RUN" 2>&1)
+equal "kill of a crashed run" 0 $?
+matches "ends what is known" "run $RUN: crashed; processes of operations ended: [1-9]" "$said"
+check "what it cannot prove it leaves" alive "$pid"
+matches "and names" "may be of it, as of any run whose worker has died: process $pid \(sleep 1000\)" "$said"
+said=$("$FLOWSUP" kill "$RUN" 2>&1)
+matches "a second one too" "nothing that is known to be of it runs.*may be of it.* process $pid" "$(tr '\n' ' ' <<<"$said")"
+matches "also for programs" '"may_be_left":true' "$("$FLOWSUP" kill "$RUN" --json)"
+kill -KILL "$pid"
+wait_until gone "$pid"
+said=$("$FLOWSUP" kill "$RUN" 2>&1)
+matches "with that gone nothing is left" "\(crashed\), and nothing of it runs\$" "$said"
+matches "which programs are told" '"may_be_left":false' "$("$FLOWSUP" kill "$RUN" --json)"
+
+# What is started as an answer to TERM comes to the supervisor as well.
+cat >"$T/answers.yaml" <<'END_OF_FLOW'
+defaults: {grace: 1m}
+plan:
+  - id: a
+    run: |
+      answer() { rm "$T/pid"; env -i setsid sh "$T/left" "$T/pid" >/dev/null 2>&1 & until [ -s "$T/pid" ]; do sleep 0.02; done; exit 0; }
+      trap answer TERM
+      echo $$ >"$T/pid"
+      while :; do sleep 0.02; done
+END_OF_FLOW
+astray "$T/answers.yaml"
+said=$("$FLOWSUP" kill "$RUN" 2>&1)
+check "the operation is gone" gone "$pid"
+pid=$(cat "$T/pid")
+if alive "$pid"; then
+	matches "its answer is named" "may be of it.*process $pid \(" "$said"
+	kill -KILL "$pid"
+else
+	not_ok "its answer has ended"
+fi
+
+# ---- Worker and supervisor have died: it came to nobody of this program ----
+rm -f "$T/pid"
+RUN=$("$FLOWSUP" start "$T/astray.yaml")
+wait_until [ -s "$T/pid" ]
+wait_until worker_is_ready "$RUN"
+worker=$(worker_pid "$RUN")
+# shellcheck disable=SC2046
+kill -KILL $(supervisors) "$worker"
+wait_until gone "$worker"
+"$FLOWSUP" supervisor
+wait_until status_of_run crashed
+said=$("$FLOWSUP" kill "$RUN" 2>&1)
+matches "then that is said" "its worker had died, and the supervisor that had started it: what operations have started" "$said"
+kill -KILL "$(cat "$T/pid")"
 plan
