@@ -24,19 +24,39 @@ add_event(struct json *o, const char *event)
 	return json_set(o, "op", op ? json_text_or_null(colon + 1) : json_null());
 }
 
+static struct json *
+take_text(struct buf *b)
+{
+	struct json *text = b->failed ? NULL : json_string_lossy(buf_view(b), NULL);
+
+	buf_clear(b);
+	return text;
+}
+
+static bool
+is_resumable(const struct session *s)
+{
+	return status_is_terminal(s->status) && reason_is_resumable(s->reason_code);
+}
+
 /* Whoever gets it may have another state directory, or none named. */
 static struct json *
 resume_command(const char *home, const struct session *s)
 {
 	struct buf b = {0};
-	struct json *text;
 
-	if (!status_is_terminal(s->status) || !reason_is_resumable(s->reason_code))
+	if (!is_resumable(s))
 		return json_null();
 	paste_resume(&b, NULL, home, s);
-	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
-	buf_clear(&b);
-	return text;
+	return take_text(&b);
+}
+
+static struct json *
+keep_command(const char *home, const struct session *s)
+{
+	struct buf b = {0};
+
+	return is_resumable(s) && paste_keep(&b, NULL, home, s) ? take_text(&b) : json_null();
 }
 
 struct json *
@@ -59,6 +79,7 @@ notify_payload(const char *home, const struct session *s, const char *event, dou
 	o = json_set(o, META_PLAN_CUT, cut != NULL ? json_ref(cut) : json_null());
 	o = json_set(o, "restarting", json_bool(session_is_restarting(s)));
 	o = json_set(o, "resume_command", resume_command(home, s));
+	o = json_set(o, "keep_command", keep_command(home, s));
 	return json_set(o, "home", json_string_lossy(slice_of(home), NULL));
 }
 

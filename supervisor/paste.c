@@ -37,6 +37,13 @@ has_failures(const struct session *s)
 	    json_is_true(json_get(s->metadata, META_FAILURES));
 }
 
+static void
+add_retry(struct buf *to, const struct session *s)
+{
+	if (has_failures(s) && !json_is_true(json_get(s->policy, POLICY_RETRIES_FAILED)))
+		buf_puts(to, " --retry-failed");
+}
+
 static bool
 paste_fork(struct buf *to, const char *home_option, const struct session *s)
 {
@@ -52,6 +59,8 @@ paste_fork(struct buf *to, const char *home_option, const struct session *s)
 		buf_puts(to, " --from ");
 		text_shell_word(to, json_cstr_of(op));
 	}
+	if (n > 0)
+		add_retry(to, s); /* what else has failed would have it refused */
 	return n > 0;
 }
 
@@ -78,8 +87,7 @@ paste_resume(struct buf *to, const struct home *h, const char *home_option, cons
 		return;
 	in_flight_look(h, s, has_failures(s), &of);
 	paste_command(to, "resume", home_option, s->run_id, NULL);
-	if (has_failures(s) && !json_is_true(json_get(s->policy, POLICY_RETRIES_FAILED)))
-		buf_puts(to, " --retry-failed");
+	add_retry(to, s);
 	if (of.asks)
 		buf_puts(to, " --rerun-in-flight");
 	if (of.drops)

@@ -59,6 +59,15 @@ position_of(const struct worker *w, uint32_t i)
 	return n;
 }
 
+/* As max_ops counts them. */
+static uint64_t
+planned_and_grown(const struct worker *w)
+{
+	const struct flow *f = w->flow;
+
+	return f->nops - (f->planner_op != SIZE_MAX) - (f->synthesis_op != SIZE_MAX);
+}
+
 static size_t
 count_missing(const struct worker *w, uint32_t i, size_t n)
 {
@@ -70,19 +79,6 @@ count_missing(const struct worker *w, uint32_t i, size_t n)
 		missing += reactive_find(w, i, key) == OP_NO_INDEX;
 	}
 	return missing;
-}
-
-/* All or none: a list that is cut short would look as if it were whole. */
-static int
-check_room(struct worker *w, uint32_t i, size_t n, struct err *e)
-{
-	size_t missing = count_missing(w, i, n);
-
-	if (missing <= reactive_left(w, true))
-		return 0;
-	w->growth.refused += missing;
-	return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, and no more than %zu operations "
-	    "may be added still (max_ops)", n, reactive_left(w, true));
 }
 
 /* The response is recorded, so a resume finds the same: only a run in which it is made anew gets further. */
@@ -99,12 +95,30 @@ note_no_list(struct worker *w, uint32_t i)
 		telling_set(w, &g->fork_told, json_ref(g->without_list));
 }
 
+/* All or none: a list that is cut short would look as if it were whole. */
+static int
+check_room(struct worker *w, uint32_t i, size_t n, struct err *e)
+{
+	size_t missing = count_missing(w, i, n);
+
+	if (missing <= reactive_left(w, true))
+		return 0;
+	/* No bound allows as many: what helps is another list. */
+	if (planned_and_grown(w) + w->growth.refused + missing > FLOW_MAX_OPERATIONS) {
+		note_no_list(w, i);
+		return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, and a run may have at most %d operations",
+		    n, FLOW_MAX_OPERATIONS);
+	}
+	w->growth.refused += missing;
+	return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, and no more than %zu operations "
+	    "may be added still (max_ops)", n, reactive_left(w, true));
+}
+
 /* A resume has the same list and the same bound: only a new run with another one gets further. */
 void
 reactive_tell_room(struct worker *w)
 {
-	const struct flow *f = w->flow;
-	uint64_t wanted = f->nops - (f->planner_op != SIZE_MAX) - (f->synthesis_op != SIZE_MAX) + w->growth.refused;
+	uint64_t wanted = planned_and_grown(w) + w->growth.refused;
 
 	if (w->growth.refused > 0 && wanted != w->growth.wanted && wanted <= FLOW_MAX_OPERATIONS) {
 		w->growth.wanted = wanted;

@@ -107,6 +107,40 @@ touch "$T/good"
 RUN=$("$FLOWSUP" ${room#flowsup })
 wait_until ended
 equal "the command that is suggested helps" "completed 8" "$(run_status "$RUN") $(spawned 'len(s)')"
+# A list that no bound allows: what gave it has to give another one.
+for bound in '' 100000; do
+	run_flow ${bound:+--max-ops $bound} <<'Y'
+plan:
+  - {id: list, response: json, run: 'test -e "$T/short" && echo "[1]" || { seq -s, 100000 | sed "s/.*/[&]/"; }'}
+  - {id: each, needs: [list], foreach: "", run: 'echo "$1"'}
+Y
+	fork="flowsup fork $RUN --from list --retry-failed"
+	for each in "json of $(run_fact "$RUN" resume_command)" "list of $("$FLOWSUP" list -n 1 | grep -oE 'flowsup (re|fork).*')" \
+		"refusal of $("$FLOWSUP" resume "$RUN" 2>&1 | sed -n 's/^hint: //p')"; do
+		equal "more than any max_ops${bound:+, with the largest}: ${each%% of *}" "$fork" "${each#* of }"
+	done
+done
+matches "and says so" 'the list has 100000 items, and a run may have at most 100000 operations' "$(shown 'op["each"]["why"]')"
+touch "$T/short"
+# shellcheck disable=SC2086 # words are meant
+RUN=$("$FLOWSUP" ${fork#flowsup })
+wait_until ended
+equal "the command that is suggested helps" "completed 1" "$(run_status "$RUN") $(spawned 'len(s)')"
+rm "$T/good"
+run_flow <<'Y'
+plan:
+  - {id: list, response: json, run: 'test -e "$T/good" && echo "[1]" || echo "{}"'}
+  - {id: each, needs: [list], foreach: "", run: 'echo "$1"'}
+  - {id: bad, run: 'test -e "$T/good"'}
+  - {id: after, needs: [bad], run: 'true'}
+Y
+fork=$(run_fact "$RUN" resume_command)
+matches "no array, and something else has failed: also that is made anew" "^flowsup fork $RUN --from list --retry-failed$" "$fork"
+touch "$T/good"
+# shellcheck disable=SC2086 # words are meant
+RUN=$("$FLOWSUP" ${fork#flowsup })
+wait_until ended
+equal "with the command that is suggested" "completed completed" "$(run_status "$RUN") $(shown 'op["bad"]["state"]')"
 run_flow <<'Y'
 plan:
   - {id: list, response: json, run: 'echo "{\"a\": 1}"'}
@@ -114,7 +148,7 @@ plan:
   - {id: other, needs: [list], foreach: /b, run: 'echo "$1"'}
   - {id: after, needs: [{op: each, on: failure}], run: echo repaired}
 Y
-fork="flowsup fork $RUN --from list"
+fork="flowsup fork $RUN --from list --retry-failed"
 for each in "json of $(run_fact "$RUN" resume_command)" "show of $("$FLOWSUP" show "$RUN" | sed -n 's/^next *//p')" \
 	"refusal of $("$FLOWSUP" resume "$RUN" 2>&1 | sed -n 's/^hint: //p')"; do
 	equal "no array: a resume would find the same, ${each%% of *}" "$fork" "${each#* of }"

@@ -32,6 +32,7 @@ equal "the payload names the run" "$id" "$(json "$payload" run)"
 equal "and its status" failed "$(json "$payload" status)"
 equal "and the exit status" 1 "$(json "$payload" exit_status)"
 equal "and how to go on" "flowsup resume --home $FLOWSUP_HOME $id --retry-failed" "$(json "$payload" resume_command)"
+equal "with nothing else undone nothing is left to keep it for" null "$(json "$payload" keep_command)"
 equal "it is one line" 1 "$(told a | wc -l)"
 equal "words arrive as they are: there is no shell" "two words|\$HOME; rm -rf *" \
 	"$(sed -n 2,3p "$T"/a/*.argv | paste -sd '|')"

@@ -368,8 +368,15 @@ test_flow_grow__authority(void **state)
 	high.nenv = 1;
 	high.args = other;
 	assert_int_equal(flow_check_authority(&low, &high, &e), -1);
+	assert_string_equal(e.msg, "the arguments of role high are not those of role low, and may allow more");
 	high.args = NULL;
 	assert_int_equal(flow_check_authority(&low, &high, &e), -1);
+	/* Not by its arguments, of which it may have none. */
+	high.provider = "sh";
+	low.provider = "claude";
+	assert_int_equal(flow_check_authority(&low, &high, &e), -1);
+	assert_string_equal(e.msg, "role high is of the provider sh and role low of claude: what their arguments "
+				   "allow cannot be compared");
 	assert_true(flow_is_declared_escalation(&low, &high) && !flow_is_declared_escalation(&high, &low));
 	json_unref(args);
 	json_unref(equal);

@@ -48,7 +48,8 @@ test_restart__what_notify_is_told(void **state)
 
 	(void)state;
 	s.name = strdup("night\033ly");
-	s.reason_code = strdup("run.crashed.signal");
+	s.reason_code = strdup("run.crashed.signal     ");
+	strcpy(s.reason_code, "run.crashed.signal"); /* with room for another */
 	s.reason = strdup("the worker was killed by SIGKILL");
 	o = notify_payload("/home/state", &s, "waiting:op.1", 12.5);
 	assert_string_equal(json_cstr_of(json_get(o, "event")), "waiting");
@@ -60,6 +61,14 @@ test_restart__what_notify_is_told(void **state)
 	o = notify_payload("/home/state", &s, "storage:7", 12.5);
 	assert_string_equal(json_cstr_of(json_get(o, "event")), "storage");
 	assert_int_equal(json_type(json_get(o, "op")), JSON_NULL);
+	assert_int_equal(json_type(json_get(o, "keep_command")), JSON_NULL);
+	json_unref(o);
+	s.status = STATUS_TIMED_OUT;
+	strcpy(s.reason_code, "run.timed_out.deadline");
+	s.metadata = json_set(json_object(), META_FAILURES, json_bool(true));
+	o = notify_payload("/home/state", &s, "timed_out", 12.5);
+	assert_string_equal(json_cstr_of(json_get(o, "keep_command")),
+	    "flowsup resume --home /home/state 20260101T000000-abcdef --keep-failed");
 	json_unref(o);
 	session_clear(&s);
 }
