@@ -168,8 +168,8 @@ struct json *resume_ordinals(const struct resume_input *in);
 /* Of op's recorded outcome: as the new run has it (files by the old run's path). */
 struct json *resume_carried_entry(const struct flow_op *op, const struct json *entry,
     const char *old_path);
-/* Why an added operation that is to run must not; false when it may. */
-bool resume_must_not_run(const struct resume_input *in, size_t i, struct buf *why);
+/* Why an added operation that is to run must not, and the command that tells more of it or NULL; false when it may. */
+bool resume_must_not_run(const struct resume_input *in, size_t i, struct buf *why, const char **hint);
 /* Failures that concern entries as they stand, and what is dropped: appended to plan's. */
 int resume_judge_added(const struct resume_input *in, struct resume_plan *plan, struct err *e);
 

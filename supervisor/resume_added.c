@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flowsup/places.h"
 #include "resume_private.h"
 
 static bool
@@ -155,9 +156,22 @@ lacks_provenance(const struct json *entry, struct buf *why)
 	return why->len > 0;
 }
 
+/* An assignee's may stand in the configuration: roles_complete(). */
+static void
+unknown_role(const char *name, bool is_assignee, struct buf *why)
+{
+	struct err ignored = {0};
+	char *directory = NULL;
+
+	buf_printf(why, "its role \"%.64s\" is not in the checkpoint", name);
+	if (is_assignee && place_config(NULL, "roles", &directory, &ignored) == 0 && directory != NULL)
+		buf_printf(why, ", nor in '%s'", directory);
+	free(directory);
+}
+
 static bool
 lacks_role(const struct resume_input *in, const struct flow_op *op, const struct json *entry,
-    struct buf *why)
+    struct buf *why, const char **hint)
 {
 	const char *assignee = json_cstr_of(json_get(entry, "assignee"));
 	const char *workload = json_cstr_of(json_get(entry, "emitter_workload"));
@@ -166,10 +180,12 @@ lacks_role(const struct resume_input *in, const struct flow_op *op, const struct
 	/* A command that nobody with a role has asked for needs none. */
 	if (wanted[0] == '\0' && op->kind != FLOW_INSTRUCTION)
 		return false;
-	if (flow_find_role(in->flow, wanted) == NULL)
-		buf_printf(why, "its role \"%.64s\" is not in the checkpoint", wanted);
-	else if (op->kind == FLOW_INSTRUCTION && json_get(in->settings, wanted) == NULL)
+	if (flow_find_role(in->flow, wanted) == NULL) {
+		unknown_role(wanted, assignee != NULL, why);
+	} else if (op->kind == FLOW_INSTRUCTION && json_get(in->settings, wanted) == NULL) {
 		buf_printf(why, "role %.64s has no provider that could be used", wanted);
+		*hint = "flowsup doctor   # says what is wrong with each provider";
+	}
 	return why->len > 0;
 }
 
@@ -192,12 +208,12 @@ would_gain(const struct resume_input *in, const struct flow_op *op, const struct
 }
 
 bool
-resume_must_not_run(const struct resume_input *in, size_t i, struct buf *why)
+resume_must_not_run(const struct resume_input *in, size_t i, struct buf *why, const char **hint)
 {
 	const struct flow_op *op = &in->flow->ops[i];
 	const struct json *entry = flow_grown(in->flow, (uint32_t)i)->entry;
 
-	return lacks_provenance(entry, why) || lacks_role(in, op, entry, why) ||
+	return lacks_provenance(entry, why) || lacks_role(in, op, entry, why, hint) ||
 	    would_gain(in, op, entry, why);
 }
 

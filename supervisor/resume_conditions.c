@@ -269,13 +269,17 @@ resume_check_added(struct examining *x, size_t i)
 {
 	const struct flow_grown *g = flow_grown(x->in->flow, (uint32_t)i);
 	struct resume_row *row = &x->plan->rows[i];
+	const char *hint = NULL;
 	struct buf why = {0};
 
 	if (g == NULL)
 		return;
 	check_emitter(x, i, g);
-	if (row->action == RESUME_RUN && resume_must_not_run(x->in, i, &why))
+	if (row->action == RESUME_RUN && resume_must_not_run(x->in, i, &why, &hint)) {
 		resume_refuse(x, i, 8, NULL, buf_text(&why));
+		if (hint != NULL)
+			resume_fail_with(x->plan, "hint", hint);
+	}
 	buf_clear(&why);
 }
 

@@ -84,9 +84,12 @@ refused "a name that is taken" 8 a 'that of another operation' 'by["a.s1"]["spaw
 refused "nothing to do" 8 a.s1 'what is to be done' 'by["a.s1"]["instruction"] = None'
 refused "pending without a provenance" 8 a.s1 'emitter_workload' 'del pending(by["a.s1"])["emitter_workload"]'
 refused "or without its second half" 8 a.s1 'settings of the user' 'del pending(by["a.s1"])["emitter_contains_user_settings"]'
-refused "a role that is not recorded" 8 a.s1 'not in the checkpoint' 'pending(by["a.s1"])["assignee"] = "nobody"'
+refused "a role that is not recorded" 8 a.s1 "\"nobody\" is not in the checkpoint, nor in '$T/config/flowsup/roles'" 'pending(by["a.s1"])["assignee"] = "nobody"'
 refused "nor that of who asked" 8 a.s1 'not in the checkpoint' \
 	'e = pending(by["a.s1"]); e["assignee"] = None; e["emitter_workload"] = "nobody"'
+refused "a provider that is not there any more" 8 a.s1 'role low has no provider that could be used' \
+	'pending(by["a.s1"]); d["config"]["roles"]["low"]["provider"] = "gone"'
+[ "$format" = 2 ] || check "with the command that tells more" grep -q '^hint: flowsup doctor ' "$T/said"
 refused "one that could do more" 8 a.s1 'may allow more' 'pending(by["a.s1"])["assignee"] = "more"'
 refused "one that reads settings" 8 a.s1 'reads settings' 'pending(by["a.s1"])["assignee"] = "reads"'
 accepted "where who asked read them too" \
