@@ -28,10 +28,14 @@ queue_has_room(uint64_t descriptors, uint64_t workers, uint64_t clients)
 /* ---- Moves ---- */
 
 static void
-say_crashed(const struct job *j)
+say_crashed(struct daemon *d, const struct job *j)
 {
-	log_line(LOG_WARNING, "run %s crashed: %s; to go on: flowsup resume %s", j->run_id,
-	    j->text != NULL ? j->text : reason_text(j->reason), j->run_id);
+	struct buf command = {0};
+
+	restart_tell_command(d, j->run_id, &command);
+	log_line(LOG_WARNING, "run %s crashed: %s; to go on: %s", j->run_id,
+	    j->text != NULL ? j->text : reason_text(j->reason), buf_text(&command));
+	buf_clear(&command);
 }
 
 /* A worker that was asked to leave has written so itself, and its operations go on too. */
@@ -75,7 +79,7 @@ move_job(struct daemon *d, struct job *j, struct err *e)
 	daemon_worked(d);
 	clients_tell_changed(d, j->run_id, status_word(j->to), j->reason);
 	if (j->to == STATUS_CRASHED) {
-		say_crashed(j);
+		say_crashed(d, j);
 		if (d->options.only == NULL)
 			report_ask(d, j->run_id);
 		restart_consider(d, j->run_id);

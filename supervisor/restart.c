@@ -69,21 +69,29 @@ schedule(struct daemon *d, struct restart *r, int64_t pause_ns)
 
 /* ---- The decision ---- */
 
-/* What lifts the refusal the refused command has said; else what the row tells. */
+void
+restart_tell_command(struct daemon *d, const char *run_id, struct buf *to)
+{
+	struct session s;
+
+	if (session_read(d->store, run_id, &s, &(struct err){0}) != 0) {
+		paste_command(to, "resume", NULL, run_id, NULL);
+		return;
+	}
+	paste_resume(to, NULL, NULL, &s);
+	session_clear(&s);
+}
+
+/* What lifts the refusal the refused command has said. */
 static void
 log_given_up(struct daemon *d, const struct job *j)
 {
 	struct buf command = {0};
-	struct session s;
 
 	if (j->value != NULL)
 		buf_slice(&command, json_text(j->value));
-	else if (session_read(d->store, j->run_id, &s, &(struct err){0}) == 0) {
-		paste_resume(&command, NULL, NULL, &s);
-		session_clear(&s);
-	}
-	if (command.len == 0)
-		paste_command(&command, "resume", NULL, j->run_id, NULL);
+	else
+		restart_tell_command(d, j->run_id, &command);
 	log_line(LOG_WARNING, "run %s is not resumed by itself: %s; to go on: %s", j->run_id,
 	    j->text != NULL ? j->text : "it was given up", buf_text(&command));
 	buf_clear(&command);

@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "errand.h"
+#include "flowsup/buf.h"
 #include "flowsup/store.h"
 
 enum {
@@ -36,6 +37,8 @@ int64_t restart_pause_ns(int64_t done);
 bool restart_was_quick(const struct session *s);
 
 void restarts_clear(struct daemon *d);
+/* Appends the command that goes on with a run, as far as its row tells: no file of it is read here. */
+void restart_tell_command(struct daemon *d, const char *run_id, struct buf *to);
 /* The run has crashed: looks at its row and acts on its policy. */
 void restart_consider(struct daemon *d, const char *run_id);
 /* None is made any more, unless one is under way that has made its run already. The row says why. */

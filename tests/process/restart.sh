@@ -111,6 +111,20 @@ check "its hint can be pasted" wait_until logged "run $one is not resumed by its
 matches "as that of show" "next +flowsup resume $one --rerun-in-flight" "$("$FLOWSUP" show "$one")"
 "$FLOWSUP" kill "$one" 2>/dev/null
 
+# ---- With a failure before the crash: the log's command is one that is not refused ----
+cat >"$T/failed.yaml" <<END
+plan:
+  - {id: bad, run: 'exit 1'}
+  - {id: goes, run: 'until [ -e "$T/go" ]; do sleep 0.02; done'}
+END
+one=$("$FLOWSUP" start "$T/failed.yaml")
+wait_op "$one" goes
+has_failed() { [ "$(run_fact "$one" done)" = 1 ]; }
+wait_until has_failed
+crash "$one"
+check "a crash behind a failure: the log's command says what becomes of it" wait_until logged "run $one crashed: .*; to go on: flowsup resume $one --retry-failed$"
+"$FLOWSUP" kill "$one" 2>/dev/null
+
 # ---- While there is no supervisor ----
 one=$("$FLOWSUP" start --restart 1 -- sh -c "until [ -e '$T/go' ]; do sleep 0.02; done")
 wait_until worker_is_ready "$one"
