@@ -39,8 +39,13 @@ find_list(const struct worker *w, uint32_t i, const struct json **out, struct er
 		return err_set(e, ERR_REFUSED, "foreach: there is no operation that it is over");
 	if (w->ops[from].response == NULL)
 		return err_set(e, ERR_REFUSED, "foreach: %s has no response", w->flow->ops[from].id);
-	*out = w->ops[from].by_reference ? json_get(w->reactive->lists, w->flow->ops[i].id)
-					 : json_pointer_get(w->ops[from].response, pointer, e);
+	if (w->ops[from].by_reference) {
+		*out = json_get(w->reactive->lists, w->flow->ops[i].id);
+		if (*out == NULL)
+			return err_nomem(e); /* it was read, and then lost */
+	} else {
+		*out = json_pointer_get(w->ops[from].response, pointer, e);
+	}
 	if (*out == NULL)
 		return err_wrap(e, "foreach: in the response of %s", w->flow->ops[from].id);
 	if (json_type(*out) != JSON_ARRAY)
