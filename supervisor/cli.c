@@ -204,7 +204,7 @@ read_size(const struct cli_option *o, const char *text, int64_t *out, struct err
 enum { WORDS_MOST = 8, WORDS_TEXT = 64 };
 
 static int
-no_choice(char *const *argv, const struct cli_option *o, const char *text, struct err *e)
+no_choice(const struct cli *c, const struct cli_option *o, const char *text, struct err *e)
 {
 	char words[WORDS_TEXT], *rest = words;
 	const char *names[WORDS_MOST], *near;
@@ -215,11 +215,11 @@ no_choice(char *const *argv, const struct cli_option *o, const char *text, struc
 		n++;
 	near = text_nearest(text, names, n);
 	err_set(e, ERR_USAGE, "--%s: \"%s\" is none of %s", o->name, text, o->value);
-	return near != NULL ? cli_hint_instead(argv, text, strlen(text), near, e) : -1;
+	return near != NULL ? cli_hint_instead(c, text, strlen(text), near, e) : -1;
 }
 
 static int
-read_choice(char *const *argv, const struct cli_option *o, const char *text, int64_t *out,
+read_choice(const struct cli *c, const struct cli_option *o, const char *text, int64_t *out,
     struct err *e)
 {
 	const char *word = o->value, *end;
@@ -232,7 +232,7 @@ read_choice(char *const *argv, const struct cli_option *o, const char *text, int
 			return 0;
 		}
 		if (*end == '\0')
-			return no_choice(argv, o, text, e);
+			return no_choice(c, o, text, e);
 	}
 }
 
@@ -247,7 +247,7 @@ check_pair(const struct cli_option *o, const char *text, struct err *e)
 }
 
 static int
-read_value(char *const *argv, const struct cli_option *o, const char *text, int64_t *out, struct err *e)
+read_value(const struct cli *c, const struct cli_option *o, const char *text, int64_t *out, struct err *e)
 {
 	switch (o->kind) {
 	case CLI_INT:
@@ -257,7 +257,7 @@ read_value(char *const *argv, const struct cli_option *o, const char *text, int6
 	case CLI_SIZE:
 		return read_size(o, text, out, e);
 	case CLI_CHOICE:
-		return read_choice(argv, o, text, out, e);
+		return read_choice(c, o, text, out, e);
 	case CLI_PAIR:
 		return check_pair(o, text, e);
 	case CLI_FLAG:
@@ -269,7 +269,7 @@ read_value(char *const *argv, const struct cli_option *o, const char *text, int6
 }
 
 static int
-store_value(char *const *argv, struct cli_value *v, const struct cli_option *o, const char *text,
+store_value(const struct cli *c, struct cli_value *v, const struct cli_option *o, const char *text,
     struct err *e)
 {
 	const char **grown;
@@ -277,7 +277,7 @@ store_value(char *const *argv, struct cli_value *v, const struct cli_option *o, 
 	v->given = true;
 	if (text == NULL)
 		return 0;
-	if (read_value(argv, o, text, &v->number, e) != 0)
+	if (read_value(c, o, text, &v->number, e) != 0)
 		return -1;
 	grown = reallocarray(v->texts, v->ntexts + 1, sizeof(*grown));
 	if (grown == NULL)
@@ -379,10 +379,10 @@ unknown_option(const struct parser *p, const struct unknown *u, struct err *e)
 		if (is_alone(p, near))
 			cli_hint_alone(p->c, u->at, is_had(p, near, buf_text(&option)) ? NULL : buf_text(&option), e);
 		else
-			cli_hint_instead(p->argv, u->at, u->len, is_had(p, near, buf_text(&option)) ? NULL : buf_text(&option), e);
+			cli_hint_instead(p->c, u->at, u->len, is_had(p, near, buf_text(&option)) ? NULL : buf_text(&option), e);
 		buf_clear(&option);
 	}
-	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup %s --help", cmd->name);
+	return err_has_hint(e) ? -1 : err_hint(e, "flowsup %s --help", cmd->name);
 }
 
 static void
@@ -422,9 +422,9 @@ take_option(struct parser *p, const struct cli_option *o, bool common, const cha
 		p->at++;
 	}
 	if (!common) {
-		if (store_value(p->argv, &c->values[o - c->command->options], o, text, e) == 0)
+		if (store_value(c, &c->values[o - c->command->options], o, text, e) == 0)
 			return 0;
-		return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup %s --help", c->command->name);
+		return err_has_hint(e) ? -1 : err_hint(e, "flowsup %s --help", c->command->name);
 	}
 	if (strcmp(o->name, "home") == 0 && text != NULL && text[0] == '\0')
 		return err_set(e, ERR_USAGE, "--home: the name of a directory is missing");
@@ -671,8 +671,8 @@ unknown_second(const struct parser *p, const char *one, const char *two, struct 
 	err_set(e, ERR_USAGE, "%s: unknown second word \"%s\"", one, two);
 	near = cli_nearest_second(p->c->commands, one, two);
 	if (near != NULL)
-		cli_hint_instead(p->argv, two, strlen(two), near, e);
-	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup help %s", one);
+		cli_hint_instead(p->c, two, strlen(two), near, e);
+	return err_has_hint(e) ? -1 : err_hint(e, "flowsup help %s", one);
 }
 
 const char *
@@ -717,8 +717,8 @@ unknown_command(const struct parser *p, const char *name, struct err *e)
 	if (near != NULL && strstr(near, " --") != NULL && !takes_operands(p, near))
 		return err_hint(e, "flowsup %s", near);
 	if (near != NULL)
-		cli_hint_command(p->argv, name, near, e);
-	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup help");
+		cli_hint_command(p->c, name, near, e);
+	return err_has_hint(e) ? -1 : err_hint(e, "flowsup help");
 }
 
 /* `flowsup --help` and `flowsup --version` are written by habit: they stand for the command. */
@@ -815,8 +815,8 @@ check_operands(const struct cli *c, struct err *e)
 		    c->operands[cmd->max_operands]);
 	near = c->operands[0] == NULL ? NULL : cli_nearest_second(c->commands, cmd->name, c->operands[0]);
 	if (near != NULL)
-		cli_hint_instead(c->argv, c->operands[0], strlen(c->operands[0]), near, e);
-	return e->hint[0] != '\0' ? -1 : err_hint(e, "flowsup help %s", cmd->name);
+		cli_hint_instead(c, c->operands[0], strlen(c->operands[0]), near, e);
+	return err_has_hint(e) ? -1 : err_hint(e, "flowsup help %s", cmd->name);
 }
 
 static size_t
@@ -835,6 +835,8 @@ parse(struct cli *c, const struct command *const *commands, char **argv, struct 
 	struct parser p = {.c = c, .argv = argv};
 
 	*c = (struct cli){.commands = commands, .argv = argv};
+	if (cli_hints_init(c, e) != 0)
+		return -1;
 	if (!find_by_habit(&p) && find_command(&p, e) != 0)
 		return -1;
 	p.operands = calloc(count_words(argv) + 1, sizeof(*p.operands));
@@ -873,5 +875,6 @@ cli_clear(struct cli *c)
 	free((char **)(uintptr_t)c->operands);
 	json_unref(c->problems);
 	json_unref(c->warnings);
+	cli_hints_clear(c);
 	*c = (struct cli){0};
 }

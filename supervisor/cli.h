@@ -119,6 +119,7 @@ struct cli {
 	mode_t umask;		  /* the caller's, before this program set 077 */
 	struct output *out;
 	struct json *problems; /* with --json what an error consists of: a member of it; or NULL */
+	struct cli_hints *hints; /* those that have no room in an error */
 	struct json *warnings; /* with --json: of what is made nevertheless, a member of that; or NULL */
 };
 
@@ -174,19 +175,22 @@ void cli_print_error(const struct err *e, bool json);
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_advice(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* err_hint() of a command of any length: one that has no room in *e is kept until *e is printed. Returns -1. */
-int cli_hint_whole(const struct buf *command, struct err *e);
+/* err_hint() of a command of any length: one that has no room in *e is kept as long as c. Returns -1. */
+int cli_hint_whole(const struct cli *c, const struct buf *command, struct err *e);
+/* What owns those. -1 with ERR_NOMEM. */
+int cli_hints_init(struct cli *c, struct err *e);
+void cli_hints_clear(struct cli *c);
 /* Appends a hint as it is printed. */
 void cli_hint_text(struct buf *to, const char *hint);
 /*
  * The hint is the whole command line as it was given, with `instead` in place of the `len` bytes at `at`,
  * which lie in one of its words; NULL: without that word. Returns -1.
  */
-int cli_hint_instead(char *const *argv, const char *at, size_t len, const char *instead, struct err *e);
+int cli_hint_instead(const struct cli *c, const char *at, size_t len, const char *instead, struct err *e);
 /* The same with a command, which may have options, in place of the word `name`. */
-int cli_hint_command(char *const *argv, const char *name, const char *instead, struct err *e);
+int cli_hint_command(const struct cli *c, const char *name, const char *instead, struct err *e);
 /* The same with a further word behind all. */
-int cli_hint_with(char *const *argv, const char *further, struct err *e);
+int cli_hint_with(const struct cli *c, const char *further, struct err *e);
 /* The same without operands; with `instead`, or NULL, in place of the word `at`. */
 int cli_hint_alone(const struct cli *c, const char *at, const char *instead, struct err *e);
 /* The same with `--` before the operand `program`, and before that what is ours of the long options behind it; where

@@ -1,8 +1,56 @@
-/* Hints that are the command line as it was given, mended. */
+/* Hints that are the command line as it was given, mended; and hints of any length. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "flowsup/log.h"
+
+/* ---- Of any length ---- */
+
+struct cli_hints {
+	struct cli_hints *next;
+	char text[];
+};
+
+int
+cli_hints_init(struct cli *c, struct err *e)
+{
+	c->hints = calloc(1, sizeof(*c->hints));
+	return c->hints != NULL ? 0 : err_nomem(e);
+}
+
+void
+cli_hints_clear(struct cli *c)
+{
+	struct cli_hints *one;
+
+	while ((one = c->hints) != NULL) {
+		c->hints = one->next;
+		free(one);
+	}
+}
+
+/* Without memory there is none. */
+int
+cli_hint_whole(const struct cli *c, const struct buf *command, struct err *e)
+{
+	struct cli_hints *one;
+
+	if (command->failed)
+		return -1;
+	err_hint(e, "%s", buf_text(command));
+	if (e->hint[0] != '\0' || command->len == 0)
+		return -1;
+	one = malloc(sizeof(*one) + command->len + 1);
+	if (one == NULL)
+		return -1;
+	memcpy(one->text, buf_text(command), command->len + 1);
+	one->next = c->hints->next;
+	c->hints->next = one;
+	return err_hint_borrow(e, one->text);
+}
+
+/* ---- The command line as it was given ---- */
 
 static bool
 lies_in(const char *at, const char *word)
@@ -18,21 +66,22 @@ put_word(struct buf *to, const char *word)
 }
 
 static int
-hint_line(struct buf *line, struct err *e)
+hint_line(const struct cli *c, struct buf *line, struct err *e)
 {
-	cli_hint_whole(line, e);
+	cli_hint_whole(c, line, e);
 	buf_clear(line);
 	return -1;
 }
 
 int
-cli_hint_instead(char *const *argv, const char *at, size_t len, const char *instead, struct err *e)
+cli_hint_instead(const struct cli *c, const char *at, size_t len, const char *instead, struct err *e)
 {
 	struct buf line = {0}, word = {0};
+	char *const *argv;
 	bool found = false;
 
 	buf_puts(&line, "flowsup");
-	for (argv++; *argv != NULL; argv++) {
+	for (argv = c->argv + 1; *argv != NULL; argv++) {
 		if (found || !lies_in(at, *argv)) {
 			put_word(&line, *argv);
 			continue;
@@ -48,35 +97,37 @@ cli_hint_instead(char *const *argv, const char *at, size_t len, const char *inst
 	line.failed = line.failed || word.failed;
 	buf_clear(&word);
 	if (found)
-		return hint_line(&line, e);
+		return hint_line(c, &line, e);
 	buf_clear(&line);
 	return -1;
 }
 
 int
-cli_hint_with(char *const *argv, const char *further, struct err *e)
+cli_hint_with(const struct cli *c, const char *further, struct err *e)
 {
 	struct buf line = {0};
+	char *const *argv;
 
 	buf_puts(&line, "flowsup");
-	for (argv++; *argv != NULL; argv++)
+	for (argv = c->argv + 1; *argv != NULL; argv++)
 		put_word(&line, *argv);
 	put_word(&line, further);
-	return hint_line(&line, e);
+	return hint_line(c, &line, e);
 }
 
 int
-cli_hint_command(char *const *argv, const char *name, const char *instead, struct err *e)
+cli_hint_command(const struct cli *c, const char *name, const char *instead, struct err *e)
 {
 	struct buf line = {0};
+	char *const *argv;
 
 	buf_puts(&line, "flowsup");
-	for (argv++; *argv != NULL; argv++)
+	for (argv = c->argv + 1; *argv != NULL; argv++)
 		if (*argv == name)
 			buf_printf(&line, " %s", instead);
 		else
 			put_word(&line, *argv);
-	return hint_line(&line, e);
+	return hint_line(c, &line, e);
 }
 
 /* ---- A command of one's own that lacks its `--` ---- */
@@ -138,7 +189,7 @@ cli_hint_behind_dashes(const struct cli *c, const char *program, struct err *e)
 	put_words(c->command, at, true, &line);
 	buf_puts(&line, before);
 	put_words(c->command, at, false, &line);
-	return hint_line(&line, e);
+	return hint_line(c, &line, e);
 }
 
 int
@@ -158,5 +209,5 @@ cli_hint_alone(const struct cli *c, const char *at, const char *instead, struct 
 		if (n > 1)
 			put_word(&line, word[1]);
 	}
-	return hint_line(&line, e);
+	return hint_line(c, &line, e);
 }

@@ -322,7 +322,7 @@ read_one(struct client *c)
 			err_hint(&e, "flowsup supervisor restart");
 		if (e.code == ERR_NOTFOUND)
 			client_free(c);
-		else if (answer_error(c, ERR_PROTOCOL, e.msg, e.hint[0] != '\0' ? e.hint : NULL))
+		else if (answer_error(c, ERR_PROTOCOL, e.msg, err_has_hint(&e) ? err_hint_text(&e) : NULL))
 			client_refuse(c, e.msg);
 		return false;
 	}

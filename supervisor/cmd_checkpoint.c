@@ -192,7 +192,7 @@ hint_at_another(const struct cli *c, struct err *e)
 		buf_printf(&other, "%s-%d", directory, n);
 	} while (!other.failed && n++ < TRIES && lstat(buf_text(&other), &st) == 0);
 	if (!other.failed)
-		cli_hint_instead(c->argv, directory, strlen(directory), buf_text(&other), e);
+		cli_hint_instead(c, directory, strlen(directory), buf_text(&other), e);
 	buf_clear(&other);
 }
 
@@ -205,7 +205,7 @@ run_export(struct cli *c, struct err *e)
 
 	if (!c->json && c->noperands < 2) {
 		err_set(e, ERR_USAGE, "checkpoint export: a directory to write to is missing, or --json");
-		return cli_hint_with(c->argv, "./copy", e);
+		return cli_hint_with(c, "./copy", e);
 	}
 	if (saved_take(c, &s, e) != 0)
 		return -1;

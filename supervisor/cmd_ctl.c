@@ -226,7 +226,7 @@ ctl_send(struct cli *c, struct target *t, const char *verb, struct json *payload
 	char id[UUID_TEXT];
 	struct err poked = {0};
 
-	if (target_check_own(&t->home, &t->session, e) != 0 || target_check_seen(c, t, e) != 0) {
+	if (target_check_own(c, &t->home, &t->session, e) != 0 || target_check_seen(c, t, e) != 0) {
 		json_unref(payload);
 		return -1;
 	}

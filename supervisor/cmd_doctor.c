@@ -124,10 +124,10 @@ doctor_say(struct doctor *d, enum grade g, const char *check, const char *hint, 
 void
 doctor_say_error(struct doctor *d, enum grade g, const char *check, const struct err *e)
 {
-	bool advice = e->advice && e->hint[0] != '\0';
+	bool advice = e->advice && err_has_hint(e);
 
-	doctor_say(d, g, check, !advice && e->hint[0] != '\0' ? e->hint : NULL, "%s%s%s", e->msg,
-	    advice ? "; " : "", advice ? e->hint : "");
+	doctor_say(d, g, check, !advice && err_has_hint(e) ? err_hint_text(e) : NULL, "%s%s%s", e->msg,
+	    advice ? "; " : "", advice ? err_hint_text(e) : "");
 }
 
 /* ---- The installation ---- */

@@ -115,7 +115,7 @@ check_starts(const struct resuming *r, struct err *e)
 		op = cli_nth(r->c, "from", i);
 		at = flow_find(r->flow, op);
 		if (at == SIZE_MAX && !is_dropped(r, op))
-			return known_op_refuse(r->t->session.run_id, r->flow, op, r->c->argv, e);
+			return known_op_refuse(r->t->session.run_id, r->flow, op, r->c, e);
 		if (at != SIZE_MAX && at == r->flow->planner_op) {
 			err_set(e, ERR_REFUSED, "a fork keeps the plan; what begins with the planner is another run");
 			return err_hint(e, "flowsup rerun %s", r->t->session.run_id);

@@ -331,7 +331,7 @@ check_place(struct killing *k, struct err *e)
 	    k->t->session.run_id, k->attempts.place.host);
 	if (!status_is_terminal(k->t->session.status) || k->t->session.status == STATUS_CRASHED) {
 		target_lost_hint(k->c->home, &k->t->session, &hint);
-		cli_hint_whole(&hint, e);
+		cli_hint_whole(k->c, &hint, e);
 	}
 	buf_clear(&hint);
 	return -1;

@@ -65,7 +65,7 @@ filter_statuses(const struct cli *c, struct session_filter *f, struct err *e)
 			near = text_nearest(text, words, STATUS_COUNT);
 			err_set(e, ERR_USAGE, "--status: no status is called \"%s\"", text);
 			return near == NULL ? advise_words(words, e)
-					    : cli_hint_instead(c->argv, text, strlen(text), near, e);
+					    : cli_hint_instead(c, text, strlen(text), near, e);
 		}
 		if (f->nstatuses < STATUS_COUNT)
 			f->statuses[f->nstatuses++] = status;

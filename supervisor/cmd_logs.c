@@ -268,7 +268,7 @@ follow(struct logs *l, struct err *e)
 		if (pump_all(l, e) != 0)
 			return -1;
 		/* Nobody here will ever say how a copy's goes on. */
-		if (target_check_own(&l->t->home, &l->t->session, e) != 0)
+		if (target_check_own(l->c, &l->t->home, &l->t->session, e) != 0)
 			return -1;
 		l->tail = LOGS_ALL; /* what comes from now on is given whole */
 		out_look(l->c->out);
@@ -322,7 +322,7 @@ no_output(struct logs *l, struct err *e)
 		*e = f.flow_error;
 		r = seek_damaged(&l->t->session, e);
 	} else {
-		r = known_op_check(&l->t->home, &l->t->session, l->only, l->c->argv, e);
+		r = known_op_check(&l->t->home, &l->t->session, l->only, l->c, e);
 		if (r == 0 && l->unstarted > 0) {
 			cli_note("attempt %lld of operation \"%s\" could not be started", (long long)l->unstarted,
 			    l->only);

@@ -296,7 +296,7 @@ tell_lacking(const struct resuming *r, const struct json *names, struct err *e)
 		required = asked.len > 0;
 		buf_printf(&asked, "flowsup resume %s%s   # %s", r->t->session.run_id, buf_text(&flags),
 		    required ? "asks for what is required" : "to go without");
-		cli_hint_whole(&asked, e);
+		cli_hint_whole(r->c, &asked, e);
 	}
 	flow_free(flow);
 	buf_clear(&text);
@@ -422,7 +422,7 @@ resume_by_status(struct resuming *r, struct err *e)
 {
 	bool held = false;
 
-	if (target_check_own(&r->t->home, &r->t->session, e) != 0)
+	if (target_check_own(r->c, &r->t->home, &r->t->session, e) != 0)
 		return -1;
 	if (r->t->session.status == STATUS_QUEUED)
 		return resume_live(r, e);
@@ -602,12 +602,12 @@ check_usage(const struct cli *c, struct err *e)
 		return err_set(e, ERR_USAGE, "resume: --all-crashed and --wait exclude each other");
 	if (cli_flag(c, "events") && !cli_flag(c, "wait")) {
 		err_set(e, ERR_USAGE, "resume: --events goes with --wait");
-		return cli_hint_with(c->argv, "--wait", e);
+		return cli_hint_with(c, "--wait", e);
 	}
 	if (all || c->noperands == 1)
 		return 0;
 	err_set(e, ERR_USAGE, "resume: which run is missing");
-	return cli_hint_with(c->argv, "@last", e);
+	return cli_hint_with(c, "@last", e);
 }
 
 /* A run whose row went with its database still has its directory. */

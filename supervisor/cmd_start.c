@@ -323,6 +323,7 @@ follow_new(const struct cli *c, const struct home *h, struct store *s, const cha
 	struct follow f = {
 	    .home = h,
 	    .store = s,
+	    .cli = c,
 	    .home_option = c->home,
 	    .from_start = true,
 	    .out = &display,
@@ -353,7 +354,7 @@ hand_over(const struct home *h, const struct made *m, struct err *e)
 		return 0;
 	/* The run is durable: whichever supervisor comes next finds it. */
 	cli_note("run %s is queued, but no supervisor took it: %s", run_id, e->msg);
-	cli_hint("%s", e->hint[0] != '\0' && !e->advice ? e->hint : "flowsup supervisor --foreground");
+	cli_hint("%s", err_has_hint(e) && !e->advice ? err_hint_text(e) : "flowsup supervisor --foreground");
 	err_clear(e);
 	return 1;
 }
@@ -526,7 +527,7 @@ start_run(struct cli *c, const struct flow *f, const struct start_source *from, 
 	/* What is to be started needs nothing of what was lost. */
 	if (target_lost_database(&h, &lost)) {
 		cli_note("%s; they are no runs any more to this program", lost.msg);
-		cli_hint("%s", lost.hint);
+		cli_hint("%s", err_hint_text(&lost));
 	}
 	m.withheld = withheld_names(environ, e);
 	r = m.withheld != NULL && absolute_document(&m, e) == 0 ? start_in(c, &h, f, &m, events_fd, e) : -1;
@@ -595,7 +596,7 @@ start_launch(struct cli *c, const struct flow *f, const struct start_source *fro
 	if (cli_flag(c, "events") && !cli_flag(c, "wait")) {
 		err_set(e, ERR_USAGE, "%s: --events goes with --wait", c->command->name);
 		return c->has_tail ? err_hint(e, "flowsup %s --help", c->command->name)
-				   : cli_hint_with(c->argv, "--wait", e);
+				   : cli_hint_with(c, "--wait", e);
 	}
 	if (unique_usage(c, e) != 0 || foreground_usage(c, e) != 0 || look_around(c, f, e) != 0)
 		return -1;

@@ -103,7 +103,7 @@ check_op(const struct target *t, const char *op, struct err *e)
 {
 	if (op == NULL || status_is_terminal(t->session.status))
 		return 0;
-	return known_op_check(&t->home, &t->session, op, t->argv, e);
+	return known_op_check(&t->home, &t->session, op, t->cli, e);
 }
 
 /* op, which may be NULL: the operation that is named. */

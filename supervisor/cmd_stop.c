@@ -94,7 +94,7 @@ tell_ended(struct cli *c, struct target *t, const struct endops_result *r, struc
 	}
 	err_set(e, ERR_REFUSED, "run %s has crashed, and nothing of it runs", t->session.run_id);
 	paste_resume(&text, &t->home, c->home, &t->session);
-	cli_hint_whole(&text, e);
+	cli_hint_whole(c, &text, e);
 	buf_clear(&text);
 	return -1;
 }
@@ -148,7 +148,7 @@ try_stop(struct cli *c, struct target *t, struct err *e)
 	enum run_status before = t->session.status;
 	int rc;
 
-	if (target_check_own(&t->home, &t->session, e) != 0)
+	if (target_check_own(c, &t->home, &t->session, e) != 0)
 		return -1;
 	if (before == STATUS_QUEUED)
 		return stop_queued(c, t, e);

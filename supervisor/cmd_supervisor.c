@@ -408,7 +408,7 @@ run_stop(struct cli *c, struct err *e)
 		rc = client_stop(&h, &how, &was_up, e);
 	if (rc == 0 && how.all)
 		rc = check_all_ended(&h, e);
-	if (rc != 0 && e->code == ERR_RUNNING && !how.now && e->hint[0] == '\0')
+	if (rc != 0 && e->code == ERR_RUNNING && !how.now && !err_has_hint(e))
 		err_hint(e, "flowsup supervisor stop --all --now");
 	if (rc == 0 && !was_up)
 		cli_note("no supervisor runs for '%s'", h.path);

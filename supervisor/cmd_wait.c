@@ -75,6 +75,7 @@ wait_one(struct cli *c, struct target *t, struct waiting *w, const char *run_id,
 	struct follow f = {
 	    .home = &t->home,
 	    .store = t->store,
+	    .cli = c,
 	    .home_option = c->home,
 	    .out = &w->display,
 	    .events_fd = -1,

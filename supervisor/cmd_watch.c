@@ -21,6 +21,7 @@ watch(struct cli *c, struct target *t, int events_fd, struct err *e)
 	struct follow f = {
 	    .home = &t->home,
 	    .store = t->store,
+	    .cli = c,
 	    .home_option = c->home,
 	    .show = follow_how(c->out, c->json),
 	    .out = c->out,

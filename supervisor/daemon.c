@@ -181,7 +181,7 @@ say_failed(struct daemon *d, const struct err *e)
 
 	if (d->options.ready_fd < 0 || e->code == ERR_BUSY)
 		return;
-	buf_printf(&text, "%c%s\n%s\n%s", AUTOSTART_FAILED, err_type(e->code), e->msg, e->hint);
+	buf_printf(&text, "%c%s\n%s\n%s", AUTOSTART_FAILED, err_type(e->code), e->msg, err_hint_text(e));
 	/* Who started us may have gone; the log has it too. */
 	(void)!write(d->options.ready_fd, buf_text(&text), text.len);
 	buf_clear(&text);

@@ -82,35 +82,12 @@ print_hint(const char *hint)
 	buf_clear(&b);
 }
 
-/* One that was too long for its error, which is known by its message. */
-static struct {
-	char *hint, *message;
-} kept;
-
-int
-cli_hint_whole(const struct buf *command, struct err *e)
-{
-	free(kept.hint);
-	free(kept.message);
-	kept.hint = kept.message = NULL;
-	if (command->failed)
-		return -1;
-	err_hint(e, "%s", buf_text(command));
-	if (e->hint[0] == '\0' && command->len > 0) {
-		kept.hint = strdup(buf_text(command));
-		kept.message = strdup(e->msg);
-	}
-	return -1;
-}
-
 static const char *
 hint_of(const struct err *e)
 {
-	if (e->hint[0] == '\0' && kept.hint != NULL && kept.message != NULL && strcmp(kept.message, e->msg) == 0)
-		return kept.hint;
-	if (e->hint[0] == '\0' && e->code == ERR_INTERNAL)
+	if (!err_has_hint(e) && e->code == ERR_INTERNAL)
 		return "flowsup version --json   # a fault of flowsup: please report it with this line and that";
-	return e->hint;
+	return err_hint_text(e);
 }
 
 static void

@@ -571,7 +571,7 @@ check_own(struct follower *w, struct err *e)
 	say_lost(w);
 	if (status_is_terminal(w->session.status) && !session_is_restarting(&w->session))
 		return 0;
-	return target_check_own(w->f->home, &w->session, e);
+	return target_check_own(w->f->cli, w->f->home, &w->session, e);
 }
 
 /* A run that began here and whose worker has gone, by its lock. */

@@ -22,6 +22,7 @@ enum follow_show {
 struct follow {
 	const struct home *home; /* borrowed, as all here */
 	struct store *store;
+	const struct cli *cli;	 /* for hints */
 	const char *home_option; /* --home as given, for commands that are shown; or NULL */
 	enum follow_show show;
 	bool from_start;    /* FOLLOW_LINES: also what happened before */

@@ -10,11 +10,11 @@
 #include "view.h"
 
 static void
-hint_at(const char *run_id, const char *op, const char *near, char *const *argv, struct err *e)
+hint_at(const char *run_id, const char *op, const char *near, const struct cli *c, struct err *e)
 {
 	if (near != NULL)
-		cli_hint_instead(argv, op, strlen(op), near, e);
-	if (e->hint[0] == '\0')
+		cli_hint_instead(c, op, strlen(op), near, e);
+	if (!err_has_hint(e))
 		err_hint(e, "flowsup show %s", run_id);
 }
 
@@ -31,7 +31,7 @@ first_item(const struct flow *f, const char *op)
 }
 
 int
-known_op_refuse(const char *run_id, const struct flow *f, const char *op, char *const *argv,
+known_op_refuse(const char *run_id, const struct flow *f, const char *op, const struct cli *c,
     struct err *e)
 {
 	const char **names = calloc(f->nops + 1, sizeof(*names)), *item = first_item(f, op);
@@ -43,7 +43,7 @@ known_op_refuse(const char *run_id, const struct flow *f, const char *op, char *
 		names[i] = f->ops[i].id;
 	err_set(e, ERR_NOTFOUND, "run %s has no operation \"%.64s\"%s", run_id, op,
 	    item != NULL ? ": each of its items is one" : "");
-	hint_at(run_id, op, item != NULL ? item : text_nearest(op, names, f->nops), argv, e);
+	hint_at(run_id, op, item != NULL ? item : text_nearest(op, names, f->nops), c, e);
 	free(names);
 	return -1;
 }
@@ -73,7 +73,7 @@ is_planned(const struct home *h, const struct session *s, const char *op)
 
 int
 known_op_check(const struct home *h, const struct session *s, const char *op,
-    char *const *argv, struct err *e)
+    const struct cli *c, struct err *e)
 {
 	struct err unreadable = {0};
 	struct run_files f;
@@ -82,7 +82,7 @@ known_op_check(const struct home *h, const struct session *s, const char *op,
 	if (is_planned(h, s, op) || run_files_open(h, s, true, &f, &unreadable) != 0)
 		return 0;
 	if (can_tell(&f) && flow_find(f.flow, op) == SIZE_MAX)
-		r = known_op_refuse(s->run_id, f.flow, op, argv, e);
+		r = known_op_refuse(s->run_id, f.flow, op, c, e);
 	run_files_close(&f);
 	return r;
 }

@@ -153,7 +153,7 @@ hint_start(const struct cli *c, const char *path, struct err *e)
 			text_shell_word(&line, *at == c->operands[0] ? path : *at);
 		}
 	}
-	cli_hint_whole(&line, e);
+	cli_hint_whole(c, &line, e);
 	buf_clear(&line);
 	return -1;
 }
@@ -188,7 +188,7 @@ hint_nearest(const struct playbooks *p, const struct cli *c, const char *name, s
 		names[nwords + i] = p->list[i].name;
 	nearest = text_nearest(name, names, p->count + nwords);
 	if (nearest != NULL)
-		cli_hint_instead(c->argv, name, strlen(name), nearest, e);
+		cli_hint_instead(c, name, strlen(name), nearest, e);
 	free(names);
 	return -1;
 }
@@ -205,7 +205,7 @@ not_found(const struct playbooks *p, const struct cli *c, const char *name, stru
 	if (strchr(name, '/') != NULL && access(name, F_OK) == 0)
 		return hint_start(c, name, e);
 	hint_nearest(p, c, name, e);
-	if (e->hint[0] != '\0')
+	if (err_has_hint(e))
 		return -1;
 	if (p->count > 0 || place == NULL)
 		return err_hint(e, "flowsup play list");

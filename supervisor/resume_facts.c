@@ -202,8 +202,8 @@ root_problem(int run_fd, const char *root, const struct err *unfit)
 	if (unfit != NULL && (strncmp(unfit->msg, root, named) != 0 || strncmp(unfit->msg + named, ": ", 2) != 0))
 		named = 0;
 	if (unfit != NULL)
-		buf_printf(&text, "cannot be used: %s%s%s", unfit->msg + (named > 0 ? named + 2 : 0), unfit->hint[0] != '\0' ? "; mended by: " : "",
-		    unfit->hint);
+		buf_printf(&text, "cannot be used: %s%s%s", unfit->msg + (named > 0 ? named + 2 : 0), err_has_hint(unfit) ? "; mended by: " : "",
+		    err_hint_text(unfit));
 	else if (fstatat(run_fd, root, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
 		buf_puts(&text, "is a symbolic link");
 	else

@@ -598,6 +598,7 @@ follow(const struct resuming *r, const char *run_id, int events_fd, struct err *
 	struct follow f = {
 	    .home = &r->t->home,
 	    .store = r->t->store,
+	    .cli = r->c,
 	    .home_option = r->c->home,
 	    .from_start = true,
 	    .out = &display,
@@ -714,7 +715,7 @@ go_on(struct resuming *r, int events_fd, struct err *e)
 		/* The run is durable: whichever supervisor comes next finds it. */
 		cli_note("run %s is queued, but no supervisor took it: %s", r->new_run, poked.msg);
 		cli_hint("%s",
-		    poked.hint[0] != '\0' && !poked.advice ? poked.hint : "flowsup supervisor --foreground");
+		    err_has_hint(&poked) && !poked.advice ? err_hint_text(&poked) : "flowsup supervisor --foreground");
 		rc = err_exit_status(ERR_BUSY);
 	}
 	if (rc != 0 || !cli_flag(r->c, "wait"))

@@ -174,7 +174,7 @@ judge_row(struct resuming *r, struct session *s, struct err *e)
 
 	if (s->resumed_as_run[0] != '\0')
 		return was_resumed(r, s, e);
-	if (target_check_own(&r->t->home, s, e) != 0)
+	if (target_check_own(r->c, &r->t->home, s, e) != 0)
 		return -1;
 	r->original_completed = s->status == STATUS_COMPLETED;
 	run_fd = rundir_open(&r->t->home, s->run_id, &why);

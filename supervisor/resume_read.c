@@ -266,7 +266,7 @@ resuming_damaged(const struct resuming *r, struct err *e)
 
 	seek_refuse_damage(e);
 	err_wrap(e, "%s", r->label);
-	if (e->hint[0] == '\0' && faccessat(r->run_fd, CKPT_BASE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	if (!err_has_hint(e) && faccessat(r->run_fd, CKPT_BASE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		err_hint(e, "flowsup checkpoint show %s   # what was saved of it", shell_word(word, r->is_run ? r->name : r->run_path));
 	return -1;
 }
@@ -307,7 +307,7 @@ refuse_without(const struct resuming *r, const char *name, const struct json *wi
 	err_set(e, ERR_NOTFOUND, "%s has no withheld variable \"%.64s\"", r->label, name);
 	nearest = text_nearest(name, names, n);
 	if (nearest != NULL)
-		cli_hint_instead(r->c->argv, name, strlen(name), nearest, e);
+		cli_hint_instead(r->c, name, strlen(name), nearest, e);
 	free(names);
 	return -1;
 }

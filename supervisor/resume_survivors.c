@@ -133,8 +133,8 @@ kept_from_us(const struct looking *l, const struct attempt *a, const struct err 
 {
 	err_set(e, ERR_BUSY, "operation %s (process %d) has ended, and how is not written down: %s", a->op,
 	    (int)a->id.pid, why->msg);
-	if (why->hint[0] != '\0')
-		return err_hint(e, "%s", why->hint);
+	if (err_has_hint(why))
+		return err_hint_of(e, why);
 	return err_hint(e, "flowsup resume %s   # once that is mended", l->r->t->session.run_id);
 }
 

@@ -691,7 +691,7 @@ hint_whole(const struct resuming *r, struct err *e)
 
 	whole_command(r, &command);
 	if (command.len > 0)
-		cli_hint_whole(&command, e);
+		cli_hint_whole(r->c, &command, e);
 	buf_clear(&command);
 	return -1;
 }

@@ -86,7 +86,7 @@ seek_damaged(const struct session *s, struct err *e)
 	snprintf(name, sizeof(name), "run %s", s->run_id);
 	if (strncmp(e->msg, name, strlen(name)) != 0)
 		err_wrap(e, "%s", name);
-	if (e->hint[0] != '\0')
+	if (err_has_hint(e))
 		return -1;
 	return status_is_terminal(s->status) ? err_hint(e, "flowsup show %s", s->run_id)
 					     : err_hint(e, "flowsup kill %s", s->run_id);

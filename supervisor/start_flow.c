@@ -594,7 +594,7 @@ look_for(const struct flow_op *op, const char *name, struct missing *m, struct e
 		return -1;
 	}
 	err_wrap(&why, "operation \"%s\"", op->id);
-	if (why.hint[0] == '\0' && text_is_shell_line(name))
+	if (!err_has_hint(&why) && text_is_shell_line(name))
 		err_advice(&why, "a line for a shell: sh -c LINE, or run: in a document");
 	return judge_missing(op, name, &why, m, e);
 }

@@ -29,7 +29,7 @@ target_open(const struct cli *c, struct target *t, struct err *e)
 {
 	bool lost;
 
-	*t = (struct target){.argv = c->argv};
+	*t = (struct target){.cli = c};
 	if (home_open(c->home, false, &t->home, e) != 0)
 		goto none;
 	if (store_open(&t->home, cli_dry_run(c) ? STORE_DRY : STORE_COMMAND, false, STORE_BUSY_MS,
@@ -58,8 +58,8 @@ target_open_any(const struct cli *c, struct target *t, struct err *e)
 	if (e->code != ERR_NOTFOUND)
 		return -1;
 	cli_note("%s", e->msg);
-	if (e->hint[0] != '\0')
-		cli_hint("%s", e->hint);
+	if (err_has_hint(e))
+		cli_hint("%s", err_hint_text(e));
 	err_clear(e);
 	return 1;
 }
@@ -121,7 +121,7 @@ hint_nearest(struct target *t, const char *name, struct err *e)
 	if (n.named[0] != '\0')
 		word = n.named;
 	if (word != NULL || n.nearest[0] != '\0')
-		cli_hint_instead(t->argv, name, strlen(name), word != NULL ? word : n.nearest, e);
+		cli_hint_instead(t->cli, name, strlen(name), word != NULL ? word : n.nearest, e);
 }
 
 int
@@ -205,7 +205,7 @@ target_wake(struct target *t)
 }
 
 int
-target_check_own(const struct home *h, const struct session *s, struct err *e)
+target_check_own(const struct cli *c, const struct home *h, const struct session *s, struct err *e)
 {
 	const char *path = session_owner(s, h);
 	struct buf show = {0};
@@ -214,7 +214,7 @@ target_check_own(const struct home *h, const struct session *s, struct err *e)
 		return 0;
 	err_set(e, ERR_REFUSED, "run %s is here a copy: it belongs to the state directory '%s'", s->run_id, path);
 	paste_command(&show, "show", path, s->run_id, NULL);
-	cli_hint_whole(&show, e);
+	cli_hint_whole(c, &show, e);
 	buf_clear(&show);
 	return -1;
 }
@@ -256,7 +256,7 @@ target_check_seen(const struct cli *c, const struct target *t, struct err *e)
 	if (target_is_lost(&t->home, &t->session, &text)) {
 		rc = err_set(e, ERR_REFUSED, "%s", buf_text(&text));
 		target_lost_hint(c->home, &t->session, &hint);
-		cli_hint_whole(&hint, e);
+		cli_hint_whole(c, &hint, e);
 	}
 	buf_clear(&text);
 	buf_clear(&hint);

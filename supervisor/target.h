@@ -11,7 +11,7 @@ struct target {
 	struct store *store;
 	struct session session;
 	bool has_session;
-	char *const *argv; /* of the command line, for hints */
+	const struct cli *cli; /* for hints */
 };
 
 /* Opens without creating anything. ERR_NOTFOUND (with a hint how to start a run) when there is no
@@ -40,7 +40,7 @@ void target_wake(struct target *t);
  * ERR_REFUSED for a run that goes on, or has crashed or was cancelled and was not resumed, of which this home holds only a
  * copy: its own home is named.
  */
-int target_check_own(const struct home *h, const struct session *s, struct err *e);
+int target_check_own(const struct cli *c, const struct home *h, const struct session *s, struct err *e);
 
 /*
  * Whether a run goes on by its row, began on another host or in another pid namespace, and no worker of it is

@@ -164,7 +164,7 @@ refuse(const struct cli *c, const struct home *h, struct store *s, const char *b
 	session_clear(&row);
 	if (count_block(h, s, blocker, e) == 0) {
 		err_set(e, ERR_REFUSED, "%s: %s", what, buf_text(&holder));
-		cli_hint_whole(&hint, e);
+		cli_hint_whole(c, &hint, e);
 	}
 	buf_clear(&holder);
 	buf_clear(&hint);
@@ -184,6 +184,7 @@ unique_refused(const struct cli *c, const struct home *h, struct store *s, const
 
 struct replacing {
 	struct store *store;
+	const struct cli *cli;
 	const struct home *home;
 	struct err err;
 };
@@ -266,7 +267,7 @@ try_one(struct replacing *r, const char *run_id)
 	int rc = session_latest(r->store, run_id, &s, &r->err);
 
 	if (rc == 0)
-		rc = target_check_own(r->home, &s, &r->err);
+		rc = target_check_own(r->cli, r->home, &s, &r->err);
 	if (rc == 0 && is_without_worker(&s))
 		rc = end_without_worker(r, s.run_id);
 	else if (rc == 0 && !status_is_terminal(s.status))
@@ -311,10 +312,10 @@ gather(void *arg, const struct session *s)
 }
 
 static int
-replace(const struct home *h, struct store *s, const char *key, const char *run_id, struct err *e)
+replace(const struct cli *c, const struct home *h, struct store *s, const char *key, const char *run_id, struct err *e)
 {
 	const struct session_filter f = {.unique_key = key};
-	struct replacing r = {.store = s, .home = h};
+	struct replacing r = {.store = s, .cli = c, .home = h};
 	struct others o = {.but = run_id};
 	size_t i;
 
@@ -352,7 +353,7 @@ unique_behind(const struct cli *c, const struct home *h, struct store *s, const 
 			return refuse(c, h, s, blocker, "the new run waits for what it was to replace", e);
 		cli_note("run %s goes on with the key '%s': it is stopped, and run %s takes its place",
 		    blocker, cli_text(c, "unique", ""), run_id);
-		return replace(h, s, cli_text(c, "unique", ""), run_id, e);
+		return replace(c, h, s, cli_text(c, "unique", ""), run_id, e);
 	}
 	return tell(c, h, s, blocker, "the new run waits for its end", e);
 }

@@ -263,9 +263,9 @@ link_refuse(struct link *l, const struct err *why)
 	body = json_set(json_object(), "error", json_cstr(err_type(why->code)));
 
 	body = json_set(body, "message", json_string_lossy(slice_of(why->msg), NULL));
-	if (why->hint[0] != '\0')
+	if (err_has_hint(why))
 		body = json_set(body, why->advice ? "advice" : "hint",
-		    json_string_lossy(slice_of(why->hint), NULL));
+		    json_string_lossy(slice_of(err_hint_text(why)), NULL));
 	send_to_peer(l, MSG_ERROR, body, -1);
 }
 

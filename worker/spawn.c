@@ -282,8 +282,8 @@ spawn_failed(struct attempt_run *a, enum op_class class, const struct err *e)
 		return;
 	}
 	buf_puts(&text, e->msg);
-	if (e->hint[0] != '\0')
-		buf_printf(&text, "; %s", e->hint);
+	if (err_has_hint(e))
+		buf_printf(&text, "; %s", err_hint_text(e));
 	o.message = buf_steal(&text);
 	if (a->started_at == 0)
 		a->started_at = (double)clock_wall_ns() / (double)NS_PER_S;

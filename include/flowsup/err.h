@@ -46,12 +46,14 @@ enum err_code {
  * failure is seen, wrapped on the way up, and printed once at the edge. `sys` is an errno or 0.
  * `hint`, if not empty, is a command that helps, as it can be pasted into a shell, perhaps with a remark
  * behind ` # `; it is printed behind `hint:`. With `advice` it is a sentence, printed behind `note:`.
+ * A command that has no room there is `long_hint`, which somebody else owns who outlives the error.
  */
 struct err {
 	enum err_code code;
 	int sys;
 	char msg[768];
 	char hint[256];
+	const char *long_hint; /* NULL: hint */
 	bool advice;
 };
 
@@ -67,6 +69,11 @@ int err_nomem(struct err *e);
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A command; one that has no room is none, rather than the beginning of another one. */
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A command of any length, borrowed until the error is printed. */
+int err_hint_borrow(struct err *e, const char *command);
+/* The hint or advice, whichever way it is held; "" when there is none. */
+const char *err_hint_text(const struct err *e);
+bool err_has_hint(const struct err *e);
 /* A sentence; cut at the end if too long. */
 int err_advice(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The hint or advice of another error. */
@@ -88,6 +95,7 @@ err_returns(int result)
 #define err_nomem(e) err_returns((err_nomem)(e))
 #define err_wrap(...) err_returns((err_wrap)(__VA_ARGS__))
 #define err_hint(...) err_returns((err_hint)(__VA_ARGS__))
+#define err_hint_borrow(e, command) err_returns((err_hint_borrow)(e, command))
 #define err_advice(...) err_returns((err_advice)(__VA_ARGS__))
 #define err_hint_of(...) err_returns((err_hint_of)(__VA_ARGS__))
 #endif

@@ -34,7 +34,7 @@ provider_of(struct checker *c, const struct flow_op *op)
 		return l->provider;
 	l->provider = NULL;
 	/* What is recorded cannot be written otherwise. */
-	if (e.hint[0] == '\0' || (e.advice && c->r.origin == ORIGIN_STATE))
+	if (!err_has_hint(&e) || (e.advice && c->r.origin == ORIGIN_STATE))
 		err_hint(&e, "flowsup doctor   # says what is wrong with each provider");
 	p = problem_at(&c->r, op->where, "role \"%s\": %s", role->name, e.msg);
 	hint_of(p, &e);

@@ -857,7 +857,7 @@ store_verify(struct store *s, struct err *e)
 	unsigned i;
 
 	if (check_pages(s, e) != 0)
-		return e->hint[0] != '\0' ? -1 : hint_at_check(s, e);
+		return err_has_hint(e) ? -1 : hint_at_check(s, e);
 	/* What a statement names and is not there is found when it is prepared. */
 	for (i = 0; i < STATEMENTS; i++)
 		if (store_statement(s, (enum statement)i, e) == NULL)

@@ -258,7 +258,7 @@ home_hint(const char *path, struct err *e)
 	int sys = e == NULL ? 0 : e->sys;
 	char word[SHELL_WORD_TEXT];
 
-	if (e == NULL || e->hint[0] != '\0' ||
+	if (e == NULL || err_has_hint(e) ||
 	    (sys != EACCES && sys != EPERM && sys != EROFS && sys != ENOTDIR && sys != ELOOP))
 		return -1;
 	/* What is ours can be opened to us; else another place is needed. */
@@ -273,7 +273,7 @@ hint_option(const char *option, struct err *e)
 {
 	static const char variable[] = "export FLOWSUP_HOME=";
 
-	if (option != NULL && e != NULL && strncmp(e->hint, variable, sizeof(variable) - 1) == 0)
+	if (option != NULL && e != NULL && strncmp(err_hint_text(e), variable, sizeof(variable) - 1) == 0)
 		err_hint(e, "flowsup --home /var/tmp/flowsup-%ld doctor   # or another place to write to",
 		    (long)geteuid());
 }

@@ -37,6 +37,14 @@ append_text(struct err *e, const char *text)
 	e->msg[used + len] = '\0';
 }
 
+static void
+no_hint(struct err *e)
+{
+	e->hint[0] = '\0';
+	e->long_hint = NULL;
+	e->advice = false;
+}
+
 int
 err_set(struct err *e, enum err_code code, const char *fmt, ...)
 {
@@ -46,8 +54,7 @@ err_set(struct err *e, enum err_code code, const char *fmt, ...)
 		return -1;
 	e->code = code;
 	e->sys = 0;
-	e->hint[0] = '\0';
-	e->advice = false;
+	no_hint(e);
 	va_start(ap, fmt);
 	set_text(e, fmt, ap);
 	va_end(ap);
@@ -74,8 +81,7 @@ err_sys(struct err *e, enum err_code code, int sys, const char *fmt, ...)
 		return -1;
 	e->code = code_for_errno(code, sys);
 	e->sys = sys;
-	e->hint[0] = '\0';
-	e->advice = false;
+	no_hint(e);
 	va_start(ap, fmt);
 	set_text(e, fmt, ap);
 	va_end(ap);
@@ -120,7 +126,18 @@ err_hint(struct err *e, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0 || (size_t)n >= sizeof(e->hint))
 		e->hint[0] = '\0';
+	e->long_hint = NULL;
 	e->advice = false;
+	return -1;
+}
+
+int
+err_hint_borrow(struct err *e, const char *command)
+{
+	if (e == NULL)
+		return -1;
+	no_hint(e);
+	e->long_hint = command;
 	return -1;
 }
 
@@ -135,6 +152,7 @@ err_advice(struct err *e, const char *fmt, ...)
 	if (vsnprintf(e->hint, sizeof(e->hint), fmt, ap) < 0)
 		e->hint[0] = '\0';
 	va_end(ap);
+	e->long_hint = NULL;
 	e->advice = true;
 	return -1;
 }
@@ -145,8 +163,21 @@ err_hint_of(struct err *e, const struct err *from)
 	if (e == NULL)
 		return -1;
 	memmove(e->hint, from->hint, sizeof(e->hint));
+	e->long_hint = from->long_hint;
 	e->advice = from->advice;
 	return -1;
+}
+
+const char *
+err_hint_text(const struct err *e)
+{
+	return e->long_hint != NULL ? e->long_hint : e->hint;
+}
+
+bool
+err_has_hint(const struct err *e)
+{
+	return err_hint_text(e)[0] != '\0';
 }
 
 void
@@ -157,8 +188,7 @@ err_clear(struct err *e)
 	e->code = ERR_NONE;
 	e->sys = 0;
 	e->msg[0] = '\0';
-	e->hint[0] = '\0';
-	e->advice = false;
+	no_hint(e);
 }
 
 const char *

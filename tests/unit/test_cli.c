@@ -266,6 +266,28 @@ test_cli__wrong_usage_is_told_with_what_is_nearest(void **state)
 	}
 }
 
+/* The whole command or none: its beginning, or a general one, would be another. */
+static void
+test_cli__hints_are_of_any_length(void **state)
+{
+	static char word[5000];
+	struct words words = {{"run", word, "--mode", "saf"}};
+	struct cli c;
+	struct err e = {0}, copy;
+
+	(void)state;
+	memset(word, 'x', sizeof(word) - 1);
+	assert_fails(parse(&c, &words, &e), ERR_USAGE, e);
+	copy = e;
+	assert_int_equal(strncmp(err_hint_text(&copy), "flowsup run xxx", 15), 0);
+	assert_int_equal(strlen(err_hint_text(&copy)), strlen("flowsup run  --mode safe") + sizeof(word) - 1);
+	cli_clear(&c);
+	words = (struct words){{"run", word, "--forse"}};
+	assert_fails(parse(&c, &words, &e), ERR_USAGE, e);
+	assert_non_null(strstr(err_hint_text(&e), "x --force"));
+	cli_clear(&c);
+}
+
 static void
 test_cli__help_is_made_of_the_table(void **state)
 {
@@ -292,6 +314,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_cli__commands_of_two_words_and_other_names),
     cmocka_unit_test(test_cli__help_needs_no_operands),
     cmocka_unit_test(test_cli__wrong_usage_is_told_with_what_is_nearest),
+    cmocka_unit_test(test_cli__hints_are_of_any_length),
     cmocka_unit_test(test_cli__help_is_made_of_the_table),
 };
 

@@ -104,6 +104,33 @@ test_err__long_texts_are_cut(void **state)
 }
 
 static void
+test_err__borrowed_hints(void **state)
+{
+	static const char command[] = "flowsup start";
+	struct err e = {0}, other = {0};
+
+	(void)state;
+	assert_false(err_has_hint(&e));
+	err_set(&e, ERR_USAGE, "x");
+	err_advice(&e, "a sentence");
+	assert_string_equal(err_hint_text(&e), "a sentence");
+	err_hint_borrow(&e, command);
+	assert_ptr_equal(err_hint_text(&e), command);
+	assert_false(e.advice);
+	err_hint_of(&other, &e);
+	assert_ptr_equal(err_hint_text(&other), command);
+	err_wrap(&e, "y");
+	assert_true(err_has_hint(&e));
+	err_hint(&e, "short");
+	assert_string_equal(err_hint_text(&e), "short");
+	err_set(&other, ERR_IO, "x");
+	assert_false(err_has_hint(&other));
+	err_hint_borrow(&other, command);
+	err_clear(&other);
+	assert_false(err_has_hint(&other));
+}
+
+static void
 test_err__nobody_wants_it(void **state)
 {
 	(void)state;
@@ -120,6 +147,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_err__set_and_wrap_and_hint),
     cmocka_unit_test(test_err__errno_chooses_the_code_of_io_only),
     cmocka_unit_test(test_err__long_texts_are_cut),
+    cmocka_unit_test(test_err__borrowed_hints),
     cmocka_unit_test(test_err__nobody_wants_it),
 };
 TEST_MAIN("err", tests)
