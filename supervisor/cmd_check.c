@@ -151,9 +151,7 @@ print_summary(const struct flow *f, const char *file, struct output *out)
 	buf_clear(&name);
 	out_printf(out, ": %zu operation%s, at most %u at once\n", f->nops, f->nops == 1 ? "" : "s",
 	    at_once);
-	if (f->unplanned)
-		out_printf(out, "What the planner answers is done behind it%s.\n", f->synthesis != NULL
-			? "; the synthesis comes last, and not at all when the planner fails" : "");
+	plan_tell_unplanned(f, out);
 }
 
 /* ---- The command ---- */

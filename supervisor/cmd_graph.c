@@ -22,6 +22,7 @@ static int
 run(struct cli *c, struct err *e)
 {
 	struct flow_diagnostics d = {0};
+	int64_t format = cli_int(c, "format", FLOW_GRAPH_TEXT);
 	struct flow *f;
 	int r;
 
@@ -34,7 +35,10 @@ run(struct cli *c, struct err *e)
 	} else if (r == 0 && c->json) {
 		flow_free(f);
 	} else if (r == 0) {
-		r = plan_draw(c->out, f, cli_int(c, "format", FLOW_GRAPH_TEXT), NULL, NULL, e);
+		r = plan_draw(c->out, f, format, NULL, NULL, e);
+		/* A picture for a program says nothing but what is known. */
+		if (r == 0 && format == FLOW_GRAPH_TEXT)
+			plan_tell_unplanned(f, c->out);
 		flow_free(f);
 	}
 	flow_diagnostics_clear(&d);

@@ -550,6 +550,7 @@ show_plan(struct cli *c, const struct flow *f, struct err *e)
 	}
 	out_text(c->out, slice_of(f->name == NULL ? "" : f->name), false);
 	out_printf(c->out, ": %zu operation%s\n", f->nops, f->nops == 1 ? "" : "s");
+	plan_tell_unplanned(f, c->out);
 	return plan_draw(c->out, f, FLOW_GRAPH_TEXT, NULL, NULL, e);
 }
 

@@ -71,6 +71,14 @@ plan_document(const struct flow *f, const char *path, const struct flow_diagnost
 	return json_set(o, "problems", problems_json(d));
 }
 
+void
+plan_tell_unplanned(const struct flow *f, struct output *out)
+{
+	if (f->unplanned)
+		out_printf(out, "What the planner answers is done behind it%s.\n", f->synthesis != NULL
+			? "; the synthesis comes last, and not at all when the planner fails" : "");
+}
+
 int
 plan_draw(struct output *out, const struct flow *f, int64_t asked, flow_graph_label *label, void *arg,
     struct err *e)

@@ -14,6 +14,8 @@ struct json *plan_document(const struct flow *f, const char *path, const struct 
  * terminal so that it fits. label: as of flow_graph(). */
 int plan_draw(struct output *out, const struct flow *f, int64_t asked, flow_graph_label *label, void *arg,
     struct err *e);
+/* Where a planner has yet to say what is done: a line that tells it; else nothing. */
+void plan_tell_unplanned(const struct flow *f, struct output *out);
 /* Prints a drawing so that it fits the terminal; rails: with lines that lead from level to level. */
 void plan_lines(struct output *out, struct slice text, bool rails);
 

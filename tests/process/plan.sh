@@ -17,6 +17,20 @@ exported() { "$FLOWSUP" checkpoint export "$RUN" --json; }
 ids() { grep -oE '"agent_id":"[^"]*","node_id"' <<<"$1" | cut -d'"' -f4 | tr '\n' ' '; }
 TWO='[{"id":"a","assignee":"agent","instruction":"ok A"},{"id":"b","assignee":"other","needs":["a"],"instruction":"ok B {{ops.a.response}}"}]'
 
+# ---- Before it has answered ----
+cat >"$T/unplanned.yaml" <<'Y'
+roles: {r: {provider: sh}}
+planner: {assignee: r, instruction: 'echo "[]"'}
+synthesis: {assignee: r, instruction: 'echo all'}
+Y
+for command in check graph "start -n"; do
+	# shellcheck disable=SC2086 # words are meant
+	equal "$command says that the rest is planned, and what comes last" \
+		"What the planner answers is done behind it; the synthesis comes last, and not at all when the planner fails." \
+		"$("$FLOWSUP" $command "$T/unplanned.yaml" | grep planner\ answers)"
+done
+equal "of a flow with a plan nothing is said" "" "$(echo 'plan: [{id: a, run: x}]' | "$FLOWSUP" graph - | grep answers)"
+
 # ---- A wrong answer is fed back ----
 planner
 answers 'I would do this first' '[{"id":"a","assignee":"nobody","instruction":"x"},{"id":"b","run":"x"}]' "$TWO"
