@@ -1,4 +1,6 @@
 /* Whether runs go on after a boot, and what makes them. */
+#include <stdlib.h>
+
 #include "doctor.h"
 #include "flowsup/buf.h"
 #include "flowsup/log.h"
@@ -20,23 +22,49 @@ add_program(struct buf *to)
 	buf_clear(&path);
 }
 
-/* The unit is for the default state directory. */
+static void
+add_reboot(struct buf *to, const char *command)
+{
+	struct buf line = {0};
+
+	buf_printf(&line, "@reboot %s", command);
+	text_shell_word(to, buf_text(&line));
+	buf_clear(&line);
+}
+
+static bool
+has_cron(void)
+{
+	struct buf path = {0};
+	bool has = proc_find_program("crontab", getenv("PATH"), &path, &(struct err){0}) == 0;
+
+	buf_clear(&path);
+	return has;
+}
+
+/* The unit is for the default state directory, and not every machine has cron. */
 static void
 say_not(struct doctor *d)
 {
 	struct buf hint = {0}, line = {0};
+	bool is_default = home_is_default(&d->home), cron = has_cron();
 
-	buf_puts(&line, "@reboot ");
 	add_program(&line);
 	buf_puts(&line, " supervisor");
-	if (home_is_default(&d->home)) {
-		buf_printf(&hint, UNIT_HINT "   # or in crontab -e: %s", buf_text(&line));
-	} else {
+	if (!is_default) {
 		buf_puts(&line, " --home ");
 		text_shell_word(&line, d->home.path);
+	}
+	if (is_default) {
+		buf_puts(&hint, UNIT_HINT);
+		if (cron)
+			buf_printf(&hint, "   # or in crontab -e: @reboot %s", buf_text(&line));
+	} else if (cron) {
 		buf_puts(&hint, "{ crontab -l; echo ");
-		text_shell_word(&hint, buf_text(&line));
+		add_reboot(&hint, buf_text(&line));
 		buf_puts(&hint, "; } | crontab -   # the units of flowsup have the default state directory");
+	} else {
+		buf_printf(&hint, "%s   # by what starts programs at a boot", buf_text(&line));
 	}
 	doctor_say(d, GRADE_NOTE, "boot", buf_text(&hint),
 	    "after a boot, queued runs and restarts wait for the next flowsup command");

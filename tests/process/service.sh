@@ -93,12 +93,26 @@ export XDG_CONFIG_HOME=$T/config
 boot() { "$@" doctor --json | grep '"check":"boot"'; }
 (umask 077 && mkdir -p "$T/state/flowsup/runs")
 by_default() { env -u FLOWSUP_HOME XDG_STATE_HOME="$T/state" "$FLOWSUP" "$@"; }
+# A crontab(1) of an account without a table, whatever this machine has.
+mkdir "$T/cron"
+printf '#!/bin/sh\nexit 1\n' >"$T/cron/crontab" && chmod +x "$T/cron/crontab"
+plain_path=$PATH
+PATH=$T/cron:$PATH
 matches "doctor says that nothing comes back, and what the unit needs" \
 	'wait for the next flowsup command","hint":"systemctl --user enable' "$(boot by_default)"
 matches "or a line of the crontab, with the path that cron needs" \
 	"crontab -e: @reboot $(realpath "$FLOWSUP") supervisor\"" "$(boot by_default)"
 matches "for another state directory, which no unit has, what cron needs" \
 	"\"hint\":\"\{ crontab -l; echo '@reboot $(realpath "$FLOWSUP") supervisor --home $FLOWSUP_HOME'; \} \| crontab -" "$(boot "$FLOWSUP")"
+# Everything that these need, and no cron.
+mkdir "$T/cronless"
+ln -s $(command -v grep env sh) "$T/cronless"
+PATH=$T/cronless
+equal "where there is no cron nothing is said of it" "" "$(boot by_default | grep cron)"
+matches "for another state directory the command alone" \
+	"\"hint\":\"$(env PATH="$plain_path" realpath "$FLOWSUP") supervisor --home $FLOWSUP_HOME   # by what starts programs at a boot\"" \
+	"$(boot "$FLOWSUP")"
+PATH=$T/cron:$plain_path
 mkdir -p "$T/config/systemd/user/default.target.wants"
 touch "$T/config/systemd/user/default.target.wants/flowsup-supervisor.service"
 matches "or that the unit brings them" '"text":"flowsup-supervisor.service' "$(boot by_default)"
