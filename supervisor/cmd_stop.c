@@ -185,8 +185,9 @@ run(struct cli *c, struct err *e)
 	if (rc == AGAIN)
 		rc = err_set(e, ERR_BUSY, "run %s changes its status all the time", t.session.run_id);
 	/* The request itself needs room; what needs none is there, too. */
-	if (rc < 0 && (e->code == ERR_NOSPACE || e->code == ERR_UNCERTAIN))
-		err_advice(e, "make room; or end it without that: flowsup kill %s", t.session.run_id);
+	if (rc < 0 && (e->code == ERR_NOSPACE || ((e->code == ERR_UNCERTAIN || e->code == ERR_IO) && e->hint[0] == '\0')))
+		err_advice(e, "%send it without a record: flowsup kill %s",
+		    e->code == ERR_NOSPACE ? "make room, or " : "", t.session.run_id);
 	target_close(&t);
 	return rc;
 }

@@ -101,6 +101,9 @@ check "and it is gone" gone "$stray"
 
 # ---- kill when nothing can be written ----
 begin
+out=$(trap '' XFSZ; ulimit -f 0; "$FLOWSUP" stop "$run" 2>&1)
+equal "a stop that cannot be written: exit 74" 74 $?
+matches "says what needs no room" "end it without a record: flowsup kill $run" "$out"
 out=$(trap '' XFSZ; ulimit -f 0; "$FLOWSUP" kill "$run" 2>&1)
 equal "a row that cannot be written: exit 74" 74 $?
 matches "says what was done and what not" "processes were ended.*row could not be written" "$out"

@@ -26,9 +26,6 @@ else
 	equal "prints no id" "" "$out"
 	matches "and says why" "[Nn]o space left|full" "$(cat "$T/said")"
 	equal "nothing of it is left" "$before $before" "$(rows) $(ls "$FLOWSUP_HOME/runs" | grep -c .)"
-	"$FLOWSUP" stop "$run" 2>"$T/said"
-	check "a stop without room fails" [ $? = 74 ]
-	matches "and says what needs none" "make room; or end it without that: flowsup kill $run" "$(cat "$T/said")"
 	kill -KILL "$(worker_pid "$run")" "$(worker_pid "$two")"
 	check "the supervisor lives on" alive "$pid"
 	tells() { "$FLOWSUP" show "$run" | grep -qE "no worker.*this could not be recorded yet: '.*state.db': .*(full|[Nn]o space)"; }
