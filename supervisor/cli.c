@@ -816,6 +816,8 @@ check_operands(const struct cli *c, struct err *e)
 	near = c->operands[0] == NULL ? NULL : cli_nearest_second(c->commands, cmd->name, c->operands[0]);
 	if (near != NULL)
 		cli_hint_instead(c, c->operands[0], strlen(c->operands[0]), near, e);
+	else if (c->noperands > cmd->max_operands)
+		cli_hint_joined(c, e);
 	return err_has_hint(e) ? -1 : err_hint(e, "flowsup help %s", cmd->name);
 }
 

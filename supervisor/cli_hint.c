@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "flowsup/clock.h"
 #include "flowsup/log.h"
 
 /* ---- Of any length ---- */
@@ -127,6 +128,60 @@ cli_hint_command(const struct cli *c, const char *name, const char *instead, str
 			buf_printf(&line, " %s", instead);
 		else
 			put_word(&line, *argv);
+	return hint_line(c, &line, e);
+}
+
+/* ---- A value that stands apart from its option ---- */
+
+static bool
+could_be_value(const struct cli_option *o, const char *word)
+{
+	size_t len = strlen(word);
+	const char *at = o->value;
+	int64_t ns;
+
+	if (o->kind == CLI_DURATION)
+		return duration_parse(slice_of(word), &ns, NULL) == 0;
+	for (; o->kind == CLI_CHOICE && len > 0; at += strcspn(at, "|") + 1) {
+		if (strcspn(at, "|") == len && strncmp(at, word, len) == 0)
+			return true;
+		if (at[strcspn(at, "|")] == '\0')
+			return false;
+	}
+	return false;
+}
+
+/* The word, before any `--`, that is an option whose value may lack, and behind it what could be that. */
+static char *const *
+find_apart(const struct cli *c)
+{
+	char *const *argv;
+	const struct cli_option *o;
+
+	for (argv = c->argv + 1; *argv != NULL && strcmp(*argv, "--") != 0; argv++)
+		for (o = c->command->options; o != NULL && o->name != NULL; o++)
+			if (o->optional_value && strncmp(*argv, "--", 2) == 0 && strcmp(*argv + 2, o->name) == 0 &&
+			    argv[1] != NULL && could_be_value(o, argv[1]))
+				return argv;
+	return NULL;
+}
+
+int
+cli_hint_joined(const struct cli *c, struct err *e)
+{
+	char *const *apart = find_apart(c), *const *argv;
+	struct buf line = {0};
+
+	if (apart == NULL)
+		return -1;
+	buf_puts(&line, "flowsup");
+	for (argv = c->argv + 1; *argv != NULL; argv++) {
+		put_word(&line, *argv);
+		if (argv == apart) {
+			buf_putc(&line, '=');
+			text_shell_word(&line, *++argv);
+		}
+	}
 	return hint_line(c, &line, e);
 }
 

@@ -35,6 +35,16 @@ printf 'plan:\n  - {id: a, run: x, needs: [b]}\n  - {id: b, run: y, needs: [a]}\
 printf 'plan: [{id: a, run: x, needs: [a]}]\n' >self.yaml
 printf '{"plan":[{"id":"a","run":"x","run":"y"}]}' >duplicate.json
 printf 'plan: [{id: a, rnu: x}]\n' >unknown.yaml
+# A value that only = joins to its option, and that was written apart.
+while IFS='|' read -r given wanted; do
+	# shellcheck disable=SC2086 # words are meant
+	equal "$given: the line that was meant" "hint: flowsup $wanted" "$("$FLOWSUP" $given 2>&1 | grep ^hint)"
+done <<'LINES'
+stop --wait 5s @last|stop --wait=5s @last
+approve @last op --wait 1m30s|approve @last op --wait=1m30s
+start --reactive all never.yaml|start --reactive=all never.yaml
+stop --wait @last other|help stop
+LINES
 head -c 100000000 /dev/zero | tr '\0' ' ' >large.yaml
 fails "an empty document" 2 "empty" "$FLOWSUP" start empty.yaml
 fails "a binary one" 2 "binary.yaml:1:1" "$FLOWSUP" start binary.yaml
