@@ -241,6 +241,7 @@ kill_worker "$run"
 pid=$(pid_of "$run" a)
 new=$(flowsup resume "$run")
 wait_until is_in_state "$new" a running
+wait_until worker_is_ready "$new" # in the queue a stop cancels it, and it has no output of its own
 flowsup stop "$new" --now >/dev/null 2>&1
 flowsup wait "$new" 2>/dev/null
 equal "a stop ends it" "143 ended" "$? $(answer "$new" a)"
