@@ -17,6 +17,22 @@
 #define SELF "/proc/self/exe"
 #define MARK "FLOWSUP_SESSION_ID=walk-test"
 
+/* A text of this process alone: the same test may run beside it, and must find and end none of its own. */
+struct own {
+	char text[64];
+};
+
+static struct own
+own(const char *head, const char *tail)
+{
+	struct own o;
+
+	snprintf(o.text, sizeof(o.text), "%s%d%s", head, (int)getpid(), tail);
+	return o;
+}
+
+#define HOME "FLOWSUP_HOME=/walk test"
+
 enum { FAMILY = 3 };
 
 /* ---- The child's side ---- */
@@ -187,7 +203,8 @@ count_descendants(const struct proc_child *child)
 static int
 count_marked(const struct proc_child *child)
 {
-	static const char *const marks[] = {MARK, "FLOWSUP_HOME=/walk test"};
+	const struct own home = own(HOME, "x");
+	const char *marks[] = {MARK, home.text};
 	struct err e = {0};
 	int n = proc_each_marked(marks, 2, count_one, NULL, &e);
 
@@ -409,9 +426,10 @@ test_walk__of_many_leaders(void **state)
 static void
 test_walk__of_an_operation(void **state)
 {
-	char *marked[] = {(char[]){"FLOWSUP_RUN_ID=run"}, (char[]){"FLOWSUP_OP_ID=op"},
+	struct own run = own("FLOWSUP_RUN_ID=run", "");
+	char *marked[] = {run.text, (char[]){"FLOWSUP_OP_ID=op"},
 	    (char[]){"FLOWSUP_ATTEMPT=2"}, NULL};
-	char *other[] = {(char[]){"FLOWSUP_RUN_ID=run"}, (char[]){"FLOWSUP_OP_ID=op"},
+	char *other[] = {run.text, (char[]){"FLOWSUP_OP_ID=op"},
 	    (char[]){"FLOWSUP_ATTEMPT=1"}, NULL};
 	struct proc_child leader = start("sessions", NULL, NULL), away = start("sessions", NULL, marked),
 			  before = start("pause", NULL, other);
@@ -421,7 +439,7 @@ test_walk__of_an_operation(void **state)
 	(void)state;
 	wait_for_count(count_descendants, &leader, FAMILY);
 	wait_for_count(count_descendants, &away, FAMILY);
-	proc_operation_init(&of, leader.id, "run", "op", 2);
+	proc_operation_init(&of, leader.id, strchr(run.text, '=') + 1, "op", 2);
 	assert_int_equal(proc_each_of_operation(&of, count_one, NULL, &e), 2 * (FAMILY + 1));
 	/* Another process has its number: what was there before it bears its marks by chance. */
 	of.leader.start_ticks = UINT64_MAX;
@@ -489,12 +507,12 @@ free_environment(char **env)
 static void
 test_walk__marks_in_the_environment(void **state)
 {
-	static const char *const others[][2] = {{MARK, "FLOWSUP_HOME=/walk test2"},
-	    {MARK "2", "FLOWSUP_HOME=/walk test"}, {"X" MARK, "FLOWSUP_HOME=/walk test"},
-	    {MARK, "FLOWSUP_HOME=/walk tes"}};
-	char **env = large_environment(MARK, "FLOWSUP_HOME=/walk test");
+	const struct own home = own(HOME, "x"), longer = own(HOME, "x2"), shorter = own(HOME, "");
+	const char *const others[][2] = {{MARK, longer.text}, {MARK "2", home.text}, {"X" MARK, home.text},
+	    {MARK, shorter.text}};
+	char **env = large_environment(MARK, home.text);
 	struct proc_child child = start("sessions", NULL, env), strangers[4];
-	static const char *const marks[] = {MARK, "FLOWSUP_HOME=/walk test"};
+	const char *marks[] = {MARK, home.text};
 	struct err e = {0};
 	size_t i;
 
@@ -534,7 +552,8 @@ child_restless(char **argv)
 static void
 test_walk__marks_of_one_that_executes_a_program(void **state)
 {
-	char *env[] = {(char[]){MARK}, (char[]){"FLOWSUP_HOME=/walk test"}, NULL};
+	struct own home = own(HOME, "x");
+	char *env[] = {(char[]){MARK}, home.text, NULL};
 	struct proc_child child = start("restless", NULL, env);
 	int i, found = 0;
 
@@ -611,7 +630,8 @@ test_walk__marks_that_would_fit_everybody_are_refused(void **state)
 static int
 count_called(const struct proc_child *child)
 {
-	static const char *const words[] = {"self", "pause", "exactly this", NULL};
+	const struct own this = own("exactly", " this");
+	const char *const words[] = {"self", "pause", this.text, NULL};
 	struct err e = {0};
 	int n = proc_each_command(words, count_one, NULL, &e);
 
@@ -623,10 +643,12 @@ count_called(const struct proc_child *child)
 static void
 test_walk__a_command_line_word_by_word(void **state)
 {
-	static const char *const words[] = {"self", "pause", "exactly this", NULL}, *const none[] = {NULL};
-	struct proc_child one = start("pause", "exactly this", NULL);
-	struct proc_child others[] = {start("pause", "exactly", NULL), start("pause", "exactly thi", NULL),
-	    start("pause", "exactly this ", NULL), start("pause", NULL, NULL)};
+	const struct own this = own("exactly", " this"), few = own("exactly", ""), less = own("exactly", " thi"),
+		more = own("exactly", " this ");
+	const char *const words[] = {"self", "pause", this.text, NULL}, *const none[] = {NULL};
+	struct proc_child one = start("pause", this.text, NULL);
+	struct proc_child others[] = {start("pause", few.text, NULL), start("pause", less.text, NULL),
+	    start("pause", more.text, NULL), start("pause", NULL, NULL)};
 	struct err e = {0};
 	size_t i;
 
