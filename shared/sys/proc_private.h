@@ -14,9 +14,11 @@ ssize_t proc_read_small(const char *path, char *to, size_t size);
  * which stands in parentheses and may hold blanks, parentheses and newlines. */
 bool proc_stat_parse(const char *line, struct proc_stat *out);
 
-/* Whether it has left one program's memory and has not got the next one's environment yet, which then
- * reads as empty. Of a process whose environment may be read. */
-bool proc_is_at_exec(pid_t pid);
+/* Of a process whose environment may be read, and is empty: at PROC_AT_EXEC it has left one program's memory and
+ * has not got the next one's environment yet; PROC_WITHOUT_MEMORY has none, nor will have: the kernel's own, one
+ * that ends or has ended. */
+enum proc_moment { PROC_RUNS, PROC_AT_EXEC, PROC_WITHOUT_MEMORY };
+enum proc_moment proc_moment(pid_t pid);
 
 /* As proc_find_program; relative parts of the search path lie below `base`. */
 int proc_find_at(int base, const char *name, const char *search_path, struct buf *out,

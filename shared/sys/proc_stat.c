@@ -185,8 +185,8 @@ proc_identify(pid_t pid, struct proc_id *out, struct err *e)
 	return 0;
 }
 
-bool
-proc_is_at_exec(pid_t pid)
+enum proc_moment
+proc_moment(pid_t pid)
 {
 	char path[32], line[STAT_LINE];
 	int64_t flags = 0, value = 0;
@@ -196,14 +196,16 @@ proc_is_at_exec(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%jd/stat", (intmax_t)pid);
 	if (proc_read_small(path, line, sizeof(line)) < 0 || (at = strrchr(line, ')')) == NULL ||
 	    at[1] != ' ' || at[2] == '\0' || strchr("ZXx", at[2]) != NULL)
-		return false;
+		return PROC_WITHOUT_MEMORY;
 	at += 3;
 	for (i = FIELD_PPID; i <= FIELD_ENV_END; i++) {
 		value = (int64_t)strtoull(at, (char **)(uintptr_t)&at, 10); /* one field is above INT64_MAX */
 		if (i == FIELD_FLAGS)
 			flags = value;
 	}
-	return (flags & (FLAG_ENDING | FLAG_KERNEL)) == 0 && value == 0;
+	if ((flags & (FLAG_ENDING | FLAG_KERNEL)) != 0)
+		return PROC_WITHOUT_MEMORY;
+	return value == 0 ? PROC_AT_EXEC : PROC_RUNS;
 }
 
 bool

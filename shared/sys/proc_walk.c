@@ -23,9 +23,12 @@ enum {
 	ENVIRON_PIECE = 16 * 1024,
 	MARK_MOST = 4096 + 64, /* a name and a path */
 	MARKS_MOST = 8,
-	/* So long a process is waited for that is executing a program: usually a fraction of a step. */
-	EXEC_STEPS = 50,
+	/* So long a process is waited for that is executing a program: usually a fraction of a step, and more
+	 * where processors are scarce. */
+	EXEC_STEPS = 250,
 	EXEC_STEP_NS = 200 * 1000,
+	/* So often none is found, outside of such a moment, before there is none: another may have begun. */
+	EMPTY_LOOKS = 8,
 	/* Of parents looked at: more than any real chain, fewer than a number that comes round. */
 	ANCESTORS_MOST = 4096,
 };
@@ -242,12 +245,15 @@ proc_environ_has(pid_t pid, const struct proc_marks *marks)
 {
 	bool found[MARKS_MOST] = {false};
 	const struct timespec step = {0, EXEC_STEP_NS};
-	bool at_exec = true;
-	int i;
+	enum proc_moment moment = PROC_RUNS;
+	int steps = 0, looks = 0;
 
-	for (i = 0; read_environ(pid, marks, found) == 0 && at_exec && i < EXEC_STEPS; i++) {
-		at_exec = proc_is_at_exec(pid);
-		if (at_exec)
+	while (read_environ(pid, marks, found) == 0 && moment != PROC_WITHOUT_MEMORY && steps < EXEC_STEPS &&
+	    looks < EMPTY_LOOKS) {
+		moment = proc_moment(pid);
+		looks += moment == PROC_RUNS;
+		steps += moment == PROC_AT_EXEC;
+		if (moment == PROC_AT_EXEC)
 			nanosleep(&step, NULL);
 	}
 	return all_true(found, marks->count);
