@@ -202,7 +202,7 @@ for how in emptied zeroed garbage gone; do
 	matches "$how: it is said why" "not resumed by itself: exit 4: .*attempts\.log is (damaged|gone)" "$(run_fact "$id" reason_text)"
 	check "$how: in the log too" wait_until logged "run $id is not resumed by itself: exit 4: .*attempts.log"
 	matches "$how: list marks it and what runs, and has the command" \
-		"crashed \(1 running, (no|damaged) attempts\.log\).* flowsup resume $id --rerun-in-flight" "$("$FLOWSUP" list -n 1)"
+		"crashed \(given up, 1 running, (no|damaged) attempts\.log\).* flowsup resume $id --rerun-in-flight" "$("$FLOWSUP" list -n 1)"
 	matches "$how: an operation is not said to have waited" "whether it was started is not known" "$("$FLOWSUP" show "$id" 2>/dev/null)"
 	other=$("$FLOWSUP" start --unique "key $how" -- true 2>&1)
 	equal "$how: its key is free" 0 $?
