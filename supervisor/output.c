@@ -529,6 +529,43 @@ put_below(const struct table *t, int *widths, int room)
 			widths[i] = IS_BELOW;
 }
 
+/* The widest cell of a column that takes so many columns at most; 0: there is none. */
+static int
+widest_within(const struct table *t, size_t column, int most)
+{
+	int width, widest = 0;
+	size_t i;
+
+	for (i = column; i < t->count; i += t->n)
+		if ((width = cell_at(t, i).width) <= most && width > widest)
+			widest = width;
+	return widest;
+}
+
+/* A column that loses nothing gives way before those that are cut: its cells that are wider than it go below. */
+static void
+give_way(const struct table *t, int *widths, int room)
+{
+	int excess, most, title;
+	size_t i;
+
+	for (i = 0; i < t->n && (excess = total_width(widths, t->n) - room) > 0; i++) {
+		if (t->columns[i].below == NULL || t->columns[i].least <= 0 || widths[i] <= 0)
+			continue;
+		most = widths[i] - excess > t->columns[i].least ? widths[i] - excess : t->columns[i].least;
+		title = (int)strlen(t->columns[i].title);
+		widths[i] = widest_within(t, i, most);
+		widths[i] = widths[i] == 0 ? IS_BELOW : widths[i] < title ? title : widths[i];
+	}
+}
+
+static bool
+is_below(const struct table *t, const int *widths, size_t column, struct cell cell)
+{
+	return cell.len > 0 && (widths[column] == IS_BELOW ||
+	    (t->columns[column].below != NULL && widths[column] > 0 && cell.width > widths[column]));
+}
+
 static void
 pad(struct output *o, int columns)
 {
@@ -582,6 +619,8 @@ print_row(const struct table *t, struct output *o, const char *indent, const int
 			cell = (struct cell){.width = (int)text.len, .style = OUT_BOLD};
 		} else {
 			cell = cell_at(t, row * t->n + i);
+			if (is_below(t, widths, i, cell))
+				cell = (struct cell){0};
 			text = (struct slice){t->text.data + cell.at, cell.len};
 		}
 		print_cell(o, &t->columns[i], text, cell.width, widths[i], cell.style, i == last);
@@ -598,7 +637,8 @@ row_lines(const struct table *t, int width, int indent, const int *widths, size_
 	size_t i;
 
 	for (i = 0; i < t->n; i++) {
-		if (widths[i] != IS_BELOW || (cell = cell_at(t, row * t->n + i)).len == 0)
+		cell = cell_at(t, row * t->n + i);
+		if (!is_below(t, widths, i, cell))
 			continue;
 		columns = indent + BELOW_INDENT + (int)strlen(t->columns[i].below) + BELOW_MARK + cell.width;
 		lines += (columns + width - 1) / width;
@@ -613,8 +653,6 @@ print_below(const struct table *t, struct output *o, const char *indent, size_t 
 	struct cell cell = cell_at(t, row * t->n + column);
 	size_t from;
 
-	if (cell.len == 0)
-		return;
 	if (o->pending.len + cell.len > PENDING_MOST / 2)
 		out_flush(o); /* what is wrapped must be pending */
 	from = o->pending.len;
@@ -634,6 +672,7 @@ print_rows(const struct table *t, struct output *o, const char *indent, int *wid
 
 	if (o->width > 0) {
 		put_below(t, widths, room);
+		give_way(t, widths, room);
 		fit(t, widths, room);
 	}
 	for (i = 0; i < t->n; i++)
@@ -646,7 +685,7 @@ print_rows(const struct table *t, struct output *o, const char *indent, int *wid
 			break;
 		print_row(t, o, indent, widths, last, row, false);
 		for (i = 0; i < t->n; i++)
-			if (widths[i] == IS_BELOW)
+			if (is_below(t, widths, i, cell_at(t, row * t->n + i)))
 				print_below(t, o, indent, i, row);
 	}
 	return row;

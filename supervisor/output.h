@@ -72,9 +72,9 @@ struct column {
 	int least;  /* may be narrowed to this on a terminal; 0: never narrowed */
 	int most;   /* never wider, where there is no terminal either; 0: as wide as its cells */
 	int drop;   /* > 0: left out when the rest does not fit, highest first */
-	const char *below; /* where the column does not fit, with `least` columns where that is given, each
-			    * of its cells stands whole below its row, on lines of prose or the line of a
-			    * command, that begin with this word; or NULL */
+	const char *below; /* where the column does not fit, each of its cells stands whole below its row, on
+			    * lines of prose or the line of a command, that begin with this word; with `least`
+			    * columns left only those that are wider than it; or NULL */
 	bool id;    /* what is cut keeps its end: ids that begin alike stay apart */
 };
 struct table;

@@ -396,6 +396,14 @@ for w in 40 80 200; do
 	matches "list in $w columns has the whole command" "flowsup resume $id --retry-failed" "$(cat screen)"
 	matches "list in $w columns shows the run" "$id" "$(cat screen)"
 done
+# A reason that there is no room for is below its row, one that fits beside it.
+lost=a/directory/with/a/long/name/and/in/it/the/file/that/was/to/be/made.txt
+printf 'plan:\n  - {id: short, run: "false"}\n  - {id: lacks-what-it-was-to-make, run: "true", artifacts: [%s]}\n' "$lost" >lacks.yaml
+lacks=$("$FLOWSUP" start lacks.yaml --wait 2>/dev/null)
+on_terminal 80 "$FLOWSUP" show "$lacks" 2>/dev/null | sed 's/\x1b\[[0-9;]*[mK]//g' >screen
+check "show: a path in a reason is whole" grep -qE "^ +\"$lost\"" screen
+check "and a short reason in its column" grep -qE '^short +failed .* exit status 1$' screen
+check "no id is cut for them" grep -qE '^lacks-what-it-was-to-make +failed' screen
 # What is neither a path nor a command fits a narrow terminal.
 for words in "list --check -n 3" "doctor" "checkpoint show $id" "checkpoint verify $id" "play list" "queue list"; do
 	# shellcheck disable=SC2086 # words are meant

@@ -210,10 +210,19 @@ test_output__what_goes_below_is_wrapped_between_words_but_no_command(void **stat
 		int width;
 		const char *text;
 	} cases[] = {
-	    /* Beside it, cut, while there is room for the least of it. */
-	    {20, "ID      WHY\n"
-		 "op-…-1  waits for r…\n"
-		 "op-…-2  flowsup res…\n"},
+	    /* None is cut, and no id, while there is room for the least of it. */
+	    {33, "ID            WHY\n"
+		 "op-is-long-1  waits for run 2026\n"
+		 "op-is-long-2  flowsup resume 2026\n"},
+	    {32, "ID            WHY\n"
+		 "op-is-long-1  waits for run 2026\n"
+		 "op-is-long-2  \n"
+		 "    why: flowsup resume 2026\n"},
+	    {31, "ID\n"
+		 "op-is-long-1\n"
+		 "    why: waits for run 2026\n"
+		 "op-is-long-2\n"
+		 "    why: flowsup resume 2026\n"},
 	    {19, "ID\n"
 		 "op-is-long-1\n"
 		 "    why: waits for\n"
