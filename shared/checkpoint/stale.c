@@ -149,7 +149,7 @@ forget(struct undoing *u, const char *op, struct slice path)
 static enum undone
 compare(struct undoing *u, const struct json *now, const struct json *value)
 {
-	struct json *patch = json_diff(now, value);
+	struct json *patch = json_equal(now, value) ? json_array() : json_diff(now, value);
 	struct json_iter it = json_iterate(patch);
 	enum undone result = patch != NULL ? UNDONE : UNDO_ERROR;
 	const struct json *one;

@@ -240,6 +240,10 @@ static const struct {
 	    STALE("2", "{'op':'add','path':'/l/-','value':3},{'op':'add','path':'/l/2','value':2}"), false},
 	{"{'l':[5]}", OP("op-0"), STALE("1", "{'op':'add','path':'/l/1','value':7}")
 	    STALE("2", "{'op':'remove','path':'/l/1'},{'op':'replace','path':'/l/0','value':5}"), true},
+	{"{'l':['a','b']}", OP("op-0"), STALE("1", "{'op':'add','path':'/l','value':['a']}")
+	    STALE("2", "{'op':'add','path':'/l/-','value':'b'}"), true},
+	{"{'l':['a','c']}", OP("op-0"), STALE("1", "{'op':'add','path':'/l','value':['a']}")
+	    STALE("2", "{'op':'add','path':'/l/-','value':'b'}"), false},
 	{"{'whole':1}", OP("op-0"), STALE("1", "{'op':'add','path':'/a/b','value':7}")
 	    STALE("2", "{'op':'replace','path':'','value':{'whole':1}}"), true},
 	{"{'whole':2}", OP("op-0"), STALE("1", "{'op':'replace','path':'','value':{'whole':1}}"), false},
