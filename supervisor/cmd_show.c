@@ -181,6 +181,19 @@ print_cut(struct output *out, const struct json *run)
 }
 
 static void
+print_empty(struct output *out, const struct json *run)
+{
+	const struct json *empty = json_get(run, META_PLAN_EMPTY);
+	struct buf b = {0};
+
+	if (json_length(empty) == 0)
+		return;
+	flow_empty_lists_text(empty, &b);
+	line(out, "plan", buf_text(&b));
+	buf_clear(&b);
+}
+
+static void
 print_growth(struct output *out, const struct json *run)
 {
 	const struct json *growth = json_get(run, "growth"), *n;
@@ -415,6 +428,7 @@ print_facts(struct output *out, const struct json *run, bool utc)
 	print_stopping(out, run);
 	print_progress(out, run);
 	print_cut(out, run);
+	print_empty(out, run);
 	print_growth(out, run);
 	print_time(out, "created", run, "created_at", utc);
 	print_time(out, "ended", run, "ended_at", utc);

@@ -64,6 +64,7 @@ notify_payload(const char *home, const struct session *s, const char *event, dou
 {
 	struct json *o = add_event(json_object(), event);
 	const struct json *growth = json_get(s->metadata, "growth"), *cut = json_get(s->metadata, META_PLAN_CUT);
+	const struct json *empty = json_get(s->metadata, META_PLAN_EMPTY);
 
 	o = json_set(o, "at", json_real(at));
 	o = json_set(o, "run", json_cstr(s->run_id));
@@ -77,6 +78,7 @@ notify_payload(const char *home, const struct session *s, const char *event, dou
 	o = json_set(o, "total", json_int(s->total));
 	o = json_set(o, "growth", growth != NULL ? json_ref(growth) : json_null());
 	o = json_set(o, META_PLAN_CUT, cut != NULL ? json_ref(cut) : json_null());
+	o = json_set(o, META_PLAN_EMPTY, empty != NULL ? json_ref(empty) : json_null());
 	o = json_set(o, "restarting", json_bool(session_is_restarting(s)));
 	o = json_set(o, "resume_command", resume_command(home, s));
 	o = json_set(o, "keep_command", keep_command(home, s));

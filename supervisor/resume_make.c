@@ -488,8 +488,8 @@ make_metadata(const struct resuming *r)
 		metadata = json_set(metadata, "forked_from", json_cstr(r->t->session.run_id));
 		metadata = json_set(metadata, "forked_at", starts_json(r));
 	}
-	if (r->is_run && json_get(r->t->session.metadata, META_PLAN_CUT) != NULL)
-		metadata = json_set(metadata, META_PLAN_CUT, json_ref(json_get(r->t->session.metadata, META_PLAN_CUT)));
+	if (r->is_run)
+		metadata = carry(carry(metadata, r, META_PLAN_CUT), r, META_PLAN_EMPTY);
 	if (keeps_lack(r))
 		metadata = carry(carry(metadata, r, META_MAX_OPS), r, META_FORK_FROM);
 	if (!r->is_run)

@@ -704,6 +704,7 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "running_operations", json_int(f->survivors));
 	o = json_set(o, "growth", copy_or_null(json_get(s->metadata, "growth")));
 	o = json_set(o, META_PLAN_CUT, copy_or_null(json_get(s->metadata, META_PLAN_CUT)));
+	o = json_set(o, META_PLAN_EMPTY, copy_or_null(json_get(s->metadata, META_PLAN_EMPTY)));
 	o = json_set(o, "resumed_from", json_text_or_null(s->resumed_from_run));
 	o = json_set(o, "forked_from", copy_or_null(json_get(s->metadata, "forked_from")));
 	o = json_set(o, "resumed_as", json_text_or_null(s->resumed_as_run));

@@ -247,25 +247,57 @@ take_flow(struct worker *w, struct flow *next, struct err *e)
 }
 
 static void
+tell_cut(struct worker *w, size_t planned, struct buf *message)
+{
+	if (w->planning.left_out == 0)
+		return;
+	buf_printf(message, "its last %s left out: there may be at most %zu",
+	    w->planning.left_out == 1 ? "operation is" : "operations are", planned);
+	event_int(w, "left_out", (int64_t)w->planning.left_out);
+	telling_set(w, &w->planning.cut_told,
+	    json_set(json_set(json_object(), "left_out", json_uint(w->planning.left_out)), "allowed", json_uint(planned)));
+	log_line(LOG_WARNING, "the plan: %zu too many: %s", w->planning.left_out, buf_text(message));
+}
+
+static void
+tell_empty(struct worker *w, struct buf *message)
+{
+	struct json *empty = flow_empty_lists(w->ops[w->flow->planner_op].response);
+	size_t from;
+	int64_t n;
+
+	if (json_type(empty) == JSON_NULL) {
+		json_unref(empty);
+		return;
+	}
+	if (json_int64(json_get(empty, "count"), &n))
+		event_int(w, "empty", n);
+	buf_puts(message, message->len > 0 ? "; " : "");
+	from = message->len;
+	flow_empty_lists_text(empty, message);
+	if (!message->failed)
+		log_line(LOG_WARNING, "the plan: %s", buf_text(message) + from);
+	telling_set(w, &w->planning.empty_told, empty);
+}
+
+static void
 tell_accepted(struct worker *w)
 {
 	size_t planned = w->flow->nops - 1 - (w->flow->synthesis_op != SIZE_MAX);
-	char text[96];
+	struct buf message = {0};
+	struct err e = {0};
 
 	w->planning.untold = false;
 	event_begin(w, "PlanAccepted");
 	event_int(w, "operations", (int64_t)planned);
-	if (w->planning.left_out > 0) {
-		snprintf(text, sizeof(text), "its last %s left out: there may be at most %zu",
-		    w->planning.left_out == 1 ? "operation is" : "operations are", planned);
-		event_int(w, "left_out", (int64_t)w->planning.left_out);
-		event_text(w, "message", text);
-		telling_set(w, &w->planning.cut_told,
-		    json_set(json_set(json_object(), "left_out", json_uint(w->planning.left_out)), "allowed",
-			json_uint(planned)));
-		log_line(LOG_WARNING, "the plan: %zu too many: %s", w->planning.left_out, text);
-	}
+	tell_cut(w, planned, &message);
+	tell_empty(w, &message);
+	if (message.len > 0)
+		event_text(w, "message", buf_text(&message));
 	event_end(w);
+	if (buf_ok(&message, &e) != 0)
+		worker_error(w, &e);
+	buf_clear(&message);
 }
 
 void
@@ -274,6 +306,7 @@ plan_tell(struct worker *w)
 	if (w->planning.untold)
 		tell_accepted(w);
 	telling_go(w, &w->planning.cut_told, META_PLAN_CUT);
+	telling_go(w, &w->planning.empty_told, META_PLAN_EMPTY);
 }
 
 void
@@ -340,6 +373,7 @@ void
 plan_clear(struct worker *w)
 {
 	telling_clear(w, &w->planning.cut_told);
+	telling_clear(w, &w->planning.empty_told);
 	json_unref(w->planning.before);
 	json_unref(w->planning.entries);
 	flow_free(w->planning.next);

@@ -28,7 +28,7 @@ struct json *plan_entries(const struct flow *f, size_t first);
 void plan_store(struct worker *w);
 /* The plan is saved: the run goes on as that flow. */
 void plan_adopt(struct worker *w);
-/* Tells the database what was cut off the plan. */
+/* Tells the database what was cut off the plan, and which lists in it are empty. */
 void plan_tell(struct worker *w);
 /* At the beginning: the plan of a planner that had completed before its plan was saved. */
 int plan_of_state(struct worker *w, struct err *e);

@@ -172,7 +172,7 @@ struct unsaved {
 struct planning {
 	size_t left_out;     /* operations of the accepted one that were too many */
 	bool untold;	     /* it was made of what an earlier worker had recorded */
-	struct telling cut_told;
+	struct telling cut_told, empty_told;
 	struct json *before; /* the plan that the run began with */
 	struct flow *next;   /* its plan is being saved; NULL: it is not */
 	struct json *entries; /* what is added to the plan */

@@ -501,6 +501,11 @@ struct provider_search;
  */
 int flow_plan_accept(const struct flow *f, const struct provider_search *search,
     const struct json *answer, struct json **plan, size_t *left_out, struct err *e);
+/* Of an accepted plan, the operations for each element of a list that is empty: {"count": N, "ops": the ids of the
+ * first of them}, new; JSON null where there is none. NULL: memory ran out. */
+struct json *flow_empty_lists(const struct json *plan);
+/* Appends that as a sentence. */
+void flow_empty_lists_text(const struct json *empty, struct buf *to);
 /* The flow that f becomes by an accepted plan: the planner stays operation 0. A pure function of both,
  * so that it comes out the same from a checkpoint. */
 int flow_with_plan(const struct flow *f, const struct json *plan, struct flow **out, struct err *e);

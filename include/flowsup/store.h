@@ -139,6 +139,8 @@ int session_progress(struct store *s, const char *run_id, int64_t done, int64_t 
 #define META_FORK_FROM "fork_from"
 /* Of a planner's answer that was cut: {"left_out": how many of its operations, "allowed": how many there may be}. */
 #define META_PLAN_CUT "plan_cut"
+/* Of a planner's answer with lists that are empty: as flow_empty_lists has it. */
+#define META_PLAN_EMPTY "plan_empty"
 /* Why a run that its policy should have resumed is not resumed by itself: text. */
 #define META_NOT_RESTARTED "not_restarted"
 /* The home in which the run was made: {"path","device","inode"}, of its directory. */

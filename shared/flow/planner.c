@@ -4,7 +4,7 @@
 #include "flowsup/provider.h"
 #include "model.h"
 
-enum { CUT_NAMED = 8 };
+enum { CUT_NAMED = 8, EMPTY_NAMED = 8 };
 
 static size_t
 most_operations(const struct flow *f)
@@ -203,6 +203,44 @@ flow_plan_accept(const struct flow *f, const struct provider_search *search,
 	*left_out = count_operations(list) - count_operations(entries);
 	*plan = entries;
 	return 0;
+}
+
+struct json *
+flow_empty_lists(const struct json *plan)
+{
+	struct json_iter it = json_iterate(plan);
+	struct json *ops = json_array(), *empty;
+	const struct json *item;
+	size_t n = 0;
+
+	while (json_next(&it, NULL, &item))
+		if (operations_of(item) == 0 && n++ < EMPTY_NAMED)
+			ops = json_append(ops, json_ref(json_get(item, "id")));
+	if (n > 0 || ops == NULL)
+		return json_set(json_set(json_object(), "count", json_uint(n)), "ops", ops);
+	empty = json_null();
+	json_unref(ops);
+	return empty;
+}
+
+void
+flow_empty_lists_text(const struct json *empty, struct buf *to)
+{
+	const struct json *ops = json_get(empty, "ops"), *id;
+	struct json_iter it = json_iterate(ops);
+	size_t named = json_length(ops), i = 0;
+	int64_t n = 0;
+
+	json_int64(json_get(empty, "count"), &n);
+	buf_printf(to, "the list%s of \"foreach\" of ", n == 1 ? "" : "s");
+	while (json_next(&it, NULL, &id)) {
+		buf_puts(to, i == 0 ? "" : i + 1 == named && (int64_t)named == n ? " and " : ", ");
+		buf_slice(to, json_text(id));
+		i++;
+	}
+	if (n > (int64_t)named)
+		buf_printf(to, " and %lld more", (long long)(n - (int64_t)named));
+	buf_puts(to, n == 1 ? " is empty: nothing is done for it" : " are empty: nothing is done for them");
 }
 
 int

@@ -87,6 +87,26 @@ run_flow
 equal "the items of a list are cut to max_ops, too" 'completed planner a.0 a.1  "operations":2,"left_out":4' \
 	"$(run_status "$RUN") $(ids "$(exported)") $(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl" | grep -o '"operations":2,"left_out":[0-9]*')"
 
+# An empty list of an answer is nothing to do, which is said.
+answers '[{"id":"none","exec":["echo","{{item}}"],"foreach":[]},{"id":"c","run":"echo C"},{"id":"nor","run":"x","foreach":[]},{"id":"d","run":"echo D"}]'
+rm -f "$T/payload"
+run_flow
+empty='"plan_empty":\{"count":2,"ops":\["none","nor"\]\}'
+text='the lists of "foreach" of none and nor are empty: nothing is done for them'
+equal "an empty list in an answer is none" "completed planner c d " "$(run_status "$RUN") $(ids "$(exported)")"
+matches "which the event says" '"operations":2,"empty":2,"message":"the lists of .*"' "$(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl")"
+matches "and show" "plan +$text" "$("$FLOWSUP" show "$RUN")"
+matches "its JSON" "$empty" "$("$FLOWSUP" show "$RUN" --json)"
+check "the log" grep -qF "the plan: $text" "$(run_dir)/worker.log"
+wait_until [ -e "$T/payload" ]
+matches "the notification" "$empty" "$(cat "$T/payload")"
+NEW=$("$FLOWSUP" fork "$RUN" --from d 2>/dev/null)
+matches "and a run that goes on with that plan" "$empty" "$("$FLOWSUP" show "$NEW" --json)"
+answers '[{"id":"none","run":"x","foreach":[]}]'
+run_flow
+matches "also where that is all there is" '^completed .*the list of "foreach" of none is empty: nothing is done for it' \
+	"$(run_status "$RUN") $("$FLOWSUP" show "$RUN")"
+
 # What is left out is told to who may have needed it; and a block of code is taken for what it holds.
 answers '[{"id":"a","run":"echo A","needs":["c"]},{"id":"b","run":"echo B"},{"id":"c","run":"echo C"}]' \
 	$'```json\n[{"id":"a","run":"echo A"}]\n```\n'
@@ -159,16 +179,17 @@ equal "and saves it" "planner a b " "$(ids "$(exported)")"
 
 # And what was cut off its answer is told by the run that makes the plan.
 planner 'model_commands: true' 'max_ops: 2'
-answers '[{"id":"a","run":"echo A"},{"id":"b","exec":["echo","B"]},{"id":"c","run":"echo C"}]'
+answers '[{"id":"none","run":"x","foreach":[]},{"id":"a","run":"echo A"},{"id":"b","exec":["echo","B"]},{"id":"c","run":"echo C"}]'
 run_flow
 cut_plan "$RUN"
 rm "$(run_dir)/checkpoint.json.journal"
 cp "$T/cut.json" "$(run_dir)/checkpoint.json"
-sql "update sessions set status = 'crashed', reason_code = 'run.crashed.unknown', metadata = json_remove(metadata, '\$.plan_cut') where run_id = '$RUN'"
+sql "update sessions set status = 'crashed', reason_code = 'run.crashed.unknown', metadata = json_remove(metadata, '\$.plan_cut', '\$.plan_empty') where run_id = '$RUN'"
 RUN=$("$FLOWSUP" resume "$RUN" 2>"$T/err") || note "$(cat "$T/err")"
 wait_until ended
 matches "who died with an answer that was cut" '^completed "plan_cut":\{"left_out":1,"allowed":2\}$' \
 	"$(run_status "$RUN") $("$FLOWSUP" show "$RUN" --json | grep -oE '"plan_cut":\{[^}]*\}' | sort -u)"
+matches "or has an empty list" '"plan_empty":\{"count":1,"ops":\["none"\]\}' "$("$FLOWSUP" show "$RUN" --json)"
 
 # ---- Controls while planning ----
 touch "$AGENT/plan-waits"
