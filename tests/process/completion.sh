@@ -127,6 +127,8 @@ start .flowsup/playbooks/argued.yaml --arg f|fast=
 start --arg n|
 start never --arg n|
 LINES
+check "of a run that is not there, also where one has almost its name, nothing is offered" \
+	flowsup completion words -- logs @lst '' 2>/dev/null
 equal "no name of a command is offered twice" "" "$(tr ' ' '\n' <<<"$(offers '')" | sort | uniq -d)"
 for line in 'start ' 'check -- fl' 'checkpoint export @last ' 'watch --events ' '--home ' 'play argued --arg name=' \
 	'start --arg name='; do
