@@ -817,7 +817,7 @@ check_operands(const struct cli *c, struct err *e)
 	if (near != NULL)
 		cli_hint_instead(c, c->operands[0], strlen(c->operands[0]), near, e);
 	else if (c->noperands > cmd->max_operands)
-		cli_hint_joined(c, e);
+		cli_hint_joined(c, NULL, e);
 	return err_has_hint(e) ? -1 : err_hint(e, "flowsup help %s", cmd->name);
 }
 

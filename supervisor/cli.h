@@ -189,9 +189,9 @@ void cli_hint_text(struct buf *to, const char *hint);
 int cli_hint_instead(const struct cli *c, const char *at, size_t len, const char *instead, struct err *e);
 /* The same with a command, which may have options, in place of the word `name`. */
 int cli_hint_command(const struct cli *c, const char *name, const char *instead, struct err *e);
-/* The same with the value that stands apart from an option that takes one only behind `=` joined to it; no hint
- * where there is none such. */
-int cli_hint_joined(const struct cli *c, struct err *e);
+/* The same with the value that stands apart from an option that takes one only behind `=` joined to it; false,
+ * without a hint, where there is none such, or it is not this operand (NULL: any). */
+bool cli_hint_joined(const struct cli *c, const char *operand, struct err *e);
 /* The same with a further word behind all. */
 int cli_hint_with(const struct cli *c, const char *further, struct err *e);
 /* The same without operands; with `instead`, or NULL, in place of the word `at`. */

@@ -166,14 +166,14 @@ find_apart(const struct cli *c)
 	return NULL;
 }
 
-int
-cli_hint_joined(const struct cli *c, struct err *e)
+bool
+cli_hint_joined(const struct cli *c, const char *operand, struct err *e)
 {
 	char *const *apart = find_apart(c), *const *argv;
 	struct buf line = {0};
 
-	if (apart == NULL)
-		return -1;
+	if (apart == NULL || (operand != NULL && strcmp(apart[1], operand) != 0))
+		return false;
 	buf_puts(&line, "flowsup");
 	for (argv = c->argv + 1; *argv != NULL; argv++) {
 		put_word(&line, *argv);
@@ -182,7 +182,8 @@ cli_hint_joined(const struct cli *c, struct err *e)
 			text_shell_word(&line, *++argv);
 		}
 	}
-	return hint_line(c, &line, e);
+	hint_line(c, &line, e);
+	return true;
 }
 
 /* ---- A command of one's own that lacks its `--` ---- */

@@ -290,8 +290,7 @@ check_usage(const struct cli *c, struct err *e)
 		return usage(e, "what to start is missing: FILE, -, or -- CMD");
 	if (!c->has_tail && c->noperands > 1) {
 		err_set(e, ERR_USAGE, "start: unexpected operand \"%s\"", c->operands[1]);
-		cli_hint_joined(c, e);
-		if (err_has_hint(e))
+		if (cli_hint_joined(c, NULL, e))
 			return -1;
 		return access(c->operands[0], F_OK) == 0 ? err_hint(e, "flowsup start --help")
 							  : cli_hint_behind_dashes(c, c->operands[0], e);

@@ -129,7 +129,7 @@ target_find(struct target *t, const char *name, struct err *e)
 {
 	drop_session(t);
 	if (session_resolve(t->store, name, &t->session, e) != 0) {
-		if (e->code == ERR_NOTFOUND && t->cli->argv != NULL)
+		if (e->code == ERR_NOTFOUND && t->cli->argv != NULL && !cli_hint_joined(t->cli, name, e))
 			hint_nearest(t, name, e);
 		return -1;
 	}

@@ -199,6 +199,9 @@ ctl message $id x|flowsup ctl msg $id x
 help ctl nosuch|flowsup help ctl
 show $near|flowsup show $id
 logs @lst|flowsup logs @last
+msg --wait 3s @last|flowsup msg --wait=3s @last
+stop --wait 5s|flowsup stop --wait=5s
+approve --wait=3s 5s op|flowsup list
 show @last-faild|flowsup show @last-failed
 help strt|flowsup help start
 run flow.yaml --wait|flowsup start flow.yaml --wait
