@@ -590,6 +590,7 @@ worker_clear(struct worker *w)
 	telling_clear(w, &w->growth.room_told);
 	telling_clear(w, &w->growth.fork_told);
 	json_unref(w->growth.without_list);
+	json_unref(w->growth.without_room);
 	for (i = 0; w->ops != NULL && i < w->flow->nops; i++)
 		json_unref(w->ops[i].response);
 	free(w->ops);

@@ -86,17 +86,35 @@ count_missing(const struct worker *w, uint32_t i, size_t n)
 	return missing;
 }
 
+static bool
+add_once(struct worker *w, struct json **ids, const char *id)
+{
+	struct err e = {0};
+
+	if (id == NULL || json_find(*ids, NULL, id) != NULL)
+		return false;
+	*ids = json_append(*ids != NULL ? *ids : json_array(), json_cstr(id));
+	if (*ids != NULL)
+		return true;
+	err_nomem(&e);
+	worker_error(w, &e);
+	return false;
+}
+
+/* The operation in whose response the list of i is. */
+static const char *
+source_of(const struct worker *w, uint32_t i)
+{
+	return json_cstr_of(json_get(w->flow->ops[i].how->foreach_pointer, "op"));
+}
+
 /* The response is recorded, so a resume finds the same: only a run in which it is made anew gets further. */
 static void
-note_no_list(struct worker *w, uint32_t i)
+note_no_list(struct worker *w, const char *id)
 {
-	const char *id = json_cstr_of(json_get(w->flow->ops[i].how->foreach_pointer, "op"));
 	struct growth *g = &w->growth;
 
-	if (id == NULL || json_find(g->without_list, NULL, id) != NULL)
-		return;
-	g->without_list = json_append(g->without_list != NULL ? g->without_list : json_array(), json_cstr(id));
-	if (g->without_list != NULL)
+	if (add_once(w, &g->without_list, id))
 		telling_set(w, &g->fork_told, json_ref(g->without_list));
 }
 
@@ -105,18 +123,37 @@ static int
 check_room(struct worker *w, uint32_t i, size_t n, struct err *e)
 {
 	size_t missing = count_missing(w, i, n);
+	uint64_t others;
 
 	if (missing <= reactive_left(w, true))
 		return 0;
 	/* No bound allows as many: what helps is another list. */
-	if (planned_and_grown(w) + w->growth.refused + missing > FLOW_MAX_OPERATIONS) {
-		note_no_list(w, i);
+	if (planned_and_grown(w) + missing > FLOW_MAX_OPERATIONS) {
+		note_no_list(w, source_of(w, i));
 		return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, and a run may have at most %d operations",
 		    n, FLOW_MAX_OPERATIONS);
 	}
+	others = w->growth.refused;
 	w->growth.refused += missing;
+	(void)add_once(w, &w->growth.without_room, source_of(w, i));
+	if (planned_and_grown(w) + others + missing > FLOW_MAX_OPERATIONS)
+		return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, others for which there was no room have %llu, "
+		    "and a run may have at most %d operations", n, (unsigned long long)others, FLOW_MAX_OPERATIONS);
 	return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, and no more than %zu operations "
 	    "may be added still (max_ops)", n, reactive_left(w, true));
+}
+
+/* Each list alone would fit, all of them under no bound. */
+static void
+note_no_room(struct worker *w)
+{
+	struct json_iter it = json_iterate(w->growth.without_room);
+	const struct json *id;
+
+	while (json_next(&it, NULL, &id))
+		note_no_list(w, json_cstr_of(id));
+	if (w->growth.room_told.value != NULL)
+		telling_set(w, &w->growth.room_told, json_null());
 }
 
 /* A resume has the same list and the same bound: only a new run with another one gets further. */
@@ -125,9 +162,12 @@ reactive_tell_room(struct worker *w)
 {
 	uint64_t wanted = planned_and_grown(w) + w->growth.refused;
 
-	if (w->growth.refused > 0 && wanted != w->growth.wanted && wanted <= FLOW_MAX_OPERATIONS) {
+	if (w->growth.refused > 0 && wanted != w->growth.wanted) {
 		w->growth.wanted = wanted;
-		telling_set(w, &w->growth.room_told, json_uint(wanted));
+		if (wanted <= FLOW_MAX_OPERATIONS)
+			telling_set(w, &w->growth.room_told, json_uint(wanted));
+		else
+			note_no_room(w);
 	}
 	telling_go(w, &w->growth.room_told, META_MAX_OPS);
 	telling_go(w, &w->growth.fork_told, META_FORK_FROM);
@@ -180,7 +220,7 @@ end_with(struct worker *w, uint32_t i, enum op_class class, const struct err *wh
 static void
 end_without_list(struct worker *w, uint32_t i, const struct err *why)
 {
-	note_no_list(w, i);
+	note_no_list(w, source_of(w, i));
 	end_with(w, i, why->code == ERR_LIMIT ? CLASS_LIMIT : CLASS_RESPONSE, why, 0);
 }
 

@@ -27,6 +27,7 @@ struct growth {
 	struct telling told;
 	/* expand.c: items of lists that there was no room for, and what was told of them */
 	uint64_t refused, wanted;
+	struct json *without_room; /* ids of operations in whose response these lists are */
 	struct telling room_told;
 	struct json *without_list; /* expand.c: ids of operations in whose response there was no list */
 	struct telling fork_told;

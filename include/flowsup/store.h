@@ -145,7 +145,7 @@ int session_progress(struct store *s, const char *run_id, int64_t done, int64_t 
 #define META_NOT_RESTARTED "not_restarted"
 /* The home in which the run was made: {"path","device","inode"}, of its directory. */
 #define META_MADE_IN "made_in"
-/* Sets one member of metadata; with "waiting" comes a notice for each operation in it. Consumes value. */
+/* Sets one member of metadata, JSON null takes it away; with "waiting" comes a notice for each operation in it. Consumes value. */
 int session_metadata(struct store *s, const char *run_id, const char *name, struct json *value,
     struct err *e);
 

@@ -681,7 +681,12 @@ session_set_inside(struct store *s, const char *run_id, const char *name, struct
 		json_unref(value);
 		return -1;
 	}
-	all = json_set(all, name, value);
+	if (value != NULL && json_type(value) == JSON_NULL) {
+		json_unref(value);
+		all = json_remove(all, slice_of(name));
+	} else {
+		all = json_set(all, name, value);
+	}
 	rc = all != NULL ? write_metadata(s, run_id, all, e) : err_nomem(e);
 	if (rc == 0 && strcmp(name, "waiting") == 0)
 		rc = notice_waiting(s, run_id, json_get(all, name), e);

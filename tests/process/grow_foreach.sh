@@ -126,6 +126,20 @@ touch "$T/short"
 RUN=$("$FLOWSUP" ${fork#flowsup })
 wait_until ended
 equal "the command that is suggested helps" "completed 1" "$(run_status "$RUN") $(spawned 'len(s)')"
+# Nor does one that allows each list, and not all of them.
+run_flow --max-ops 5 <<'Z'
+plan:
+  - {id: list, response: json, run: 'seq -s, 60000 | sed "s/.*/[&]/"'}
+  - {id: each, needs: [list], foreach: "", run: 'echo "$1"'}
+  - {id: other, needs: [{op: each, on: always}], response: json, run: 'seq -s, 60000 | sed "s/.*/[&]/"'}
+  - {id: more, needs: [other], foreach: "", run: 'echo "$1"'}
+Z
+equal "lists that only together are more than any max_ops" "flowsup fork $RUN --from list --from other --retry-failed" \
+	"$(run_fact "$RUN" resume_command)"
+matches "they say so" 'the list has 60000 items, others for which there was no room have 60000, and a run may have at most 100000 operations' \
+	"$(shown 'op["more"]["why"]')"
+matches "also where a resume is refused" "^hint: flowsup fork $RUN --from list --from other" "$("$FLOWSUP" resume "$RUN" 2>&1 | grep ^hint)"
+matches "and the hint says what for" "# with a new answer of what the list comes from" "$("$FLOWSUP" watch "$RUN" 2>&1 | grep '^hint: flowsup fork')"
 rm "$T/good"
 run_flow <<'Y'
 plan:

@@ -473,6 +473,12 @@ test_store__metadata_members_are_set_one_by_one(void **state)
 	assert_works(session_read(t->store, run.run_id, &read, &e), e);
 	assert_true(json_int64(json_get(read.metadata, "a"), &n) && n == 2);
 	assert_string_equal(json_cstr_of(json_get(read.metadata, "b")), "\xc3\xa4");
+	assert_works(session_metadata(t->store, run.run_id, "a", json_null(), &e), e);
+	assert_works(session_metadata(t->store, run.run_id, "never", json_null(), &e), e);
+	session_clear(&read);
+	assert_works(session_read(t->store, run.run_id, &read, &e), e);
+	assert_null(json_get(read.metadata, "a"));
+	assert_non_null(json_get(read.metadata, "b"));
 	assert_fails(session_metadata(t->store, "20260101T000000-000000", "a", json_int(1), &e),
 	    ERR_NOTFOUND, e);
 	session_clear(&run);
