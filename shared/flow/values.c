@@ -197,6 +197,9 @@ read_id(struct reader *r, const struct key *k, const struct json *v, void *to)
 {
 	const char *text = NULL;
 
+	/* In a checkpoint of another writer a member that is not given may be null. */
+	if (json_type(v) == JSON_NULL && r->origin == ORIGIN_STATE && !(k->flags & KEY_REQUIRED))
+		return;
 	if (json_type(v) != JSON_STRING) {
 		hint(wrong_type(r, k, v), "put it in quotes");
 		return;

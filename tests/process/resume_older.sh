@@ -103,6 +103,14 @@ rm -f count
 legacy names '"version":2,"generation":"g","v2_members":[1],' '[]' "$roles" ''
 sed -i 's/"config":{/"config":{"v2_members":{"mine":true},"earlier_sessions":"none",/' names/checkpoint.json
 as_json() { perl -MJSON::PP -e 'local $/; print JSON::PP->new->canonical->encode(decode_json(<STDIN>))' <"$1/checkpoint.json"; }
+mkdir -m 700 unassigned
+cat >unassigned/checkpoint.json <<'END'
+{"version":2,"session_id":"s-2","prompt":"x","plan":[{"agent_id":"a","dep_indices":[],"run":"true","assignee":null}],
+"flow_context":{},"ops":{},"spawned":[],"config":{}}
+END
+chmod 600 unassigned/checkpoint.json
+check "a command whose assignee is null is one without" silent "$FLOWSUP" checkpoint verify unassigned
+matches "and runs" 'a +will run' "$("$FLOWSUP" resume unassigned --dry-run 2>&1)"
 check "a file with members of such names is migrated" silent "$FLOWSUP" checkpoint migrate names migrated
 check "and exported, to version 3" silent "$FLOWSUP" checkpoint export names third
 check "and to version 2" silent "$FLOWSUP" checkpoint export names again --checkpoint-format 2
