@@ -84,13 +84,14 @@ print_summaries(struct output *out, const struct json *all)
 static void
 print_state(struct cli *c, const struct saved *s, const struct json *all)
 {
-	size_t from = c->out->pending.len;
+	size_t from = c->out->pending.len, done = json_length(json_get(s->state, "ops")),
+	    planned = json_length(json_get(s->state, "plan")), spawned = json_length(json_get(s->state, "spawned")),
+	    members = json_length(json_get(s->state, "flow_context"));
 
 	saved_print_report(c->out, &s->report, s->report.status);
-	out_printf(c->out, "%zu of %zu planned operations have an outcome, %zu spawned entries, "
-	    "%zu members of context\n\n", json_length(json_get(s->state, "ops")),
-	    json_length(json_get(s->state, "plan")), json_length(json_get(s->state, "spawned")),
-	    json_length(json_get(s->state, "flow_context")));
+	out_printf(c->out, "%zu of %zu planned operation%s %s an outcome, %zu spawned entr%s, %zu member%s of context\n\n",
+	    done, planned, planned == 1 ? "" : "s", done == 1 ? "has" : "have", spawned, spawned == 1 ? "y" : "ies",
+	    members, members == 1 ? "" : "s");
 	out_wrap(c->out, from, 2);
 	print_summaries(c->out, all);
 }

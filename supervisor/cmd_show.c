@@ -198,6 +198,7 @@ print_growth(struct output *out, const struct json *run)
 {
 	const struct json *growth = json_get(run, "growth"), *n;
 	const struct json *rejected = json_get(growth, "rejected");
+	double tries, items;
 	struct json_iter it = json_iterate(rejected);
 	struct slice reason;
 	bool any = false;
@@ -205,9 +206,10 @@ print_growth(struct output *out, const struct json *run)
 	if (json_length(growth) == 0)
 		return;
 	label(out, "added");
-	out_printf(out, "%.0f spawned, %.0f further tries, %.0f items",
-	    render_number(growth, "spawned", 0), render_number(growth, "escalated", 0),
-	    render_number(growth, "items", 0));
+	tries = render_number(growth, "escalated", 0);
+	items = render_number(growth, "items", 0);
+	out_printf(out, "%.0f spawned, %.0f further %s, %.0f item%s", render_number(growth, "spawned", 0), tries,
+	    tries > 1 || tries < 1 ? "tries" : "try", items, items > 1 || items < 1 ? "s" : "");
 	while (json_next(&it, &reason, &n)) {
 		out_puts(out, any ? ", " : "; rejected: ");
 		out_printf(out, "%.0f ", render_number(rejected, reason.data, 0));

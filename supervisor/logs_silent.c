@@ -40,8 +40,8 @@ tell_of_stderr(const struct logs *l)
 	size = size_of_stderr(l, s);
 	if (size == 0)
 		return false;
-	cli_note("%s wrote nothing on standard output, but %lld bytes on standard error", s->op,
-	    (long long)size);
+	cli_note("%s wrote nothing on standard output, but %lld byte%s on standard error", s->op,
+	    (long long)size, size == 1 ? "" : "s");
 	cli_hint("flowsup logs --stderr %s %s", s->run, shell_word(word, s->op));
 	return true;
 }

@@ -89,9 +89,9 @@ check_caps(const struct worker *w, uint32_t emitter, const struct wish *wish, en
 {
 	*why = WISH_BUILDER_ERROR; /* what the document does not allow */
 	if (wish->retry && flow_chain_length(w->flow, emitter) >= w->flow->escalate_max)
-		return err_set(e, ERR_REFUSED, "%s had %u further tries; escalate_max is %u",
-		    w->flow->ops[flow_stands_for(w->flow, emitter)].id,
-		    flow_chain_length(w->flow, emitter), w->flow->escalate_max);
+		return err_set(e, ERR_REFUSED, "%s had %u further %s; escalate_max is %u",
+		    w->flow->ops[flow_stands_for(w->flow, emitter)].id, flow_chain_length(w->flow, emitter),
+		    flow_chain_length(w->flow, emitter) == 1 ? "try" : "tries", w->flow->escalate_max);
 	if (reactive_left(w, false) > 0)
 		return 0;
 	*why = WISH_MAX_SPAWN;

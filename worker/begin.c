@@ -340,8 +340,8 @@ set_slots(struct worker *w)
 	if (fds.rlim_cur > FDS_FIXED + FDS_PER_OPERATION)
 		most = (fds.rlim_cur - FDS_FIXED) / FDS_PER_OPERATION;
 	if (w->slots > most) {
-		log_line(LOG_WARNING, "the limit of open files allows %u operations at once",
-		    (unsigned)most);
+		log_line(LOG_WARNING, "the limit of open files allows %u operation%s at once",
+		    (unsigned)most, most == 1 ? "" : "s");
 		w->slots = (unsigned)most;
 	}
 }

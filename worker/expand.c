@@ -137,10 +137,11 @@ check_room(struct worker *w, uint32_t i, size_t n, struct err *e)
 	w->growth.refused += missing;
 	(void)add_once(w, &w->growth.without_room, source_of(w, i));
 	if (planned_and_grown(w) + others + missing > FLOW_MAX_OPERATIONS)
-		return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, others for which there was no room have %llu, "
-		    "and a run may have at most %d operations", n, (unsigned long long)others, FLOW_MAX_OPERATIONS);
-	return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, and no more than %zu operations "
-	    "may be added still (max_ops)", n, reactive_left(w, true));
+		return err_set(e, ERR_LIMIT, "foreach: the list has %zu item%s, others for which there was no room have %llu, "
+		    "and a run may have at most %d operations", n, n == 1 ? "" : "s", (unsigned long long)others, FLOW_MAX_OPERATIONS);
+	return err_set(e, ERR_LIMIT, "foreach: the list has %zu item%s, and no more than %zu operation%s "
+	    "may be added still (max_ops)", n, n == 1 ? "" : "s", reactive_left(w, true),
+	    reactive_left(w, true) == 1 ? "" : "s");
 }
 
 /* Each list alone would fit, all of them under no bound. */

@@ -114,14 +114,24 @@ directory_is_gone(const struct worker *w)
 	return fstat(w->run_fd, &st) == 0 && st.st_nlink == 0;
 }
 
+static void
+add_lacking(const struct worker *w, struct buf *to)
+{
+	uint64_t n = w->flow->nops - w->counts.done;
+
+	buf_printf(to, ": %llu of %zu operation%s %s no outcome", (unsigned long long)n, w->flow->nops,
+	    w->flow->nops == 1 ? "" : "s", n == 1 ? "has" : "have");
+}
+
 /* What a failure did not keep from being done stands in the way of no resume. */
 static void
 add_withheld(const struct worker *w, struct buf *to)
 {
-	if (was_withheld(w) && (w->closed & (CLOSED_DEADLINE | CLOSED_FAIL_FAST)))
-		buf_printf(to, "; %s: %llu of %zu operations have no outcome",
-		    w->closed & CLOSED_DEADLINE ? "the deadline passed" : "nothing was started any more",
-		    (unsigned long long)(w->flow->nops - w->counts.done), w->flow->nops);
+	if (!was_withheld(w) || !(w->closed & (CLOSED_DEADLINE | CLOSED_FAIL_FAST)))
+		return;
+	buf_printf(to, "; %s",
+	    w->closed & CLOSED_DEADLINE ? "the deadline passed" : "nothing was started any more");
+	add_lacking(w, to);
 }
 
 static void
@@ -146,9 +156,10 @@ describe(struct worker *w, const struct err *why)
 	}
 	if (w->status == STATUS_CRASHED)
 		buf_printf(&text, "%s (%s)", reason_text(w->reason_code), proc_signal_name(w->asked_by));
-	if (w->status == STATUS_TIMED_OUT)
-		buf_printf(&text, "%s: %llu of %zu operations have no outcome", reason_text(w->reason_code),
-		    (unsigned long long)(w->flow->nops - w->counts.done), w->flow->nops);
+	if (w->status == STATUS_TIMED_OUT) {
+		buf_puts(&text, reason_text(w->reason_code));
+		add_lacking(w, &text);
+	}
 	w->reason = text.len > 0 ? buf_steal(&text) : NULL;
 	buf_clear(&text);
 }

@@ -244,5 +244,6 @@ messages_tell_unrendered(struct worker *w)
 	event_begin(w, "MessageNotRendered");
 	event_int(w, "count", (int64_t)n);
 	event_end(w);
-	log_line(LOG_WARNING, "%zu messages were applied and no operation started to get them", n);
+	log_line(LOG_WARNING, "%zu message%s applied and no operation started to get %s", n, n == 1 ? " was" : "s were",
+	    n == 1 ? "it" : "them");
 }

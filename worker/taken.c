@@ -59,8 +59,8 @@ mark_rendered(const struct worker *w, struct json *messages)
 		ranges = read_ranges(w, op, line);
 		messages = messages_mark_ranges(messages, ranges, op, &marked);
 		if (marked > 0)
-			log_line(LOG_INFO, "%zu messages were rendered into %s before the worker died",
-			    marked, op);
+			log_line(LOG_INFO, "%zu message%s rendered into %s before the worker died", marked,
+			    marked == 1 ? " was" : "s were", op);
 		json_unref(ranges);
 	}
 	return messages;

@@ -138,6 +138,8 @@ asks_enum(struct asking *a, const struct json *schema, const char *keyword,
 	while (json_next(&it, NULL, &item))
 		if (json_same(item, value))
 			return true;
+	if (json_length(operand) == 1)
+		return violated(a, "is not the value of \"%s\"", keyword);
 	return violated(a, "is none of the %zu values of \"%s\"", json_length(operand), keyword);
 }
 
@@ -181,12 +183,19 @@ count_fitting(struct asking *a, const struct json *schemas, const struct json *v
 }
 
 static bool
+fits_none(struct asking *a, const char *keyword, const struct json *operand)
+{
+	if (json_length(operand) == 1)
+		return violated(a, "does not fit the schema of \"%s\"", keyword);
+	return violated(a, "fits none of the %zu schemas of \"%s\"", json_length(operand), keyword);
+}
+
+static bool
 asks_any(struct asking *a, const struct json *schema, const char *keyword,
     const struct json *operand, const struct json *value)
 {
 	(void)schema;
-	return count_fitting(a, operand, value, 1) == 1 ||
-	    violated(a, "fits none of the %zu schemas of \"%s\"", json_length(operand), keyword);
+	return count_fitting(a, operand, value, 1) == 1 || fits_none(a, keyword, operand);
 }
 
 static bool
@@ -198,9 +207,8 @@ asks_one(struct asking *a, const struct json *schema, const char *keyword,
 	(void)schema;
 	if (n == 1)
 		return !a->broken;
-	return violated(a, n == 0 ? "fits none of the %zu schemas of \"%s\""
-				  : "fits more than one of the %zu schemas of \"%s\"",
-	    json_length(operand), keyword);
+	return n == 0 ? fits_none(a, keyword, operand)
+	    : violated(a, "fits more than one of the %zu schemas of \"%s\"", json_length(operand), keyword);
 }
 
 static bool

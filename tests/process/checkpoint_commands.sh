@@ -29,6 +29,8 @@ matches "verify counts result digests" 'result digests +2 right' "$(cat "$T/out"
 matches "verify counts artifacts" 'artifacts +1 right' "$(cat "$T/out")"
 matches "verify says what it cannot tell" 'not covered' "$(cat "$T/out")"
 exits "show works" 0 "$FLOWSUP" checkpoint show "$run"
+one=$("$FLOWSUP" start --wait -- true 2>/dev/null)
+matches "it counts one as one" "1 of 1 planned operation has an outcome, 0 spawned entries, 0 members" "$("$FLOWSUP" checkpoint show "$one")"
 equal "and shows no response" 0 "$(grep -c SECRET "$T/out")"
 exits "verify works on a path" 0 "$FLOWSUP" checkpoint verify "$dir"
 exits "and on the file itself, with --json" 0 "$FLOWSUP" checkpoint verify --json "$dir/checkpoint.json"

@@ -213,7 +213,7 @@ late="until grep -q DeadlineClosed \"\$FLOWSUP_HOME/runs/\$FLOWSUP_RUN_ID/events
 equal "a deadline: exit 124" 124 $?
 matches "what was left out has not begun" "chain.1 was not started" "$(cat lines)"
 matches "as show says" "chain.1 +pending +not started" "$("$FLOWSUP" show "$(cat id)")"
-matches "the last line says what is missing" "timed_out: .* have no outcome, 1 of 2 done hint: flowsup resume $(cat id)\$" \
+matches "the last line says what is missing" "timed_out: .* 1 of 2 operations has no outcome, 1 of 2 done hint: flowsup resume $(cat id)\$" \
 	"$(tail -n 2 lines | paste -sd' ')"
 equal "and how to go on once" 1 "$(grep -c 'flowsup resume' lines)"
 

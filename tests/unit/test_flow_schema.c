@@ -32,6 +32,8 @@ static const struct {
     {"{\"uniqueItems\":true}", "[[0.0,1],[-0.0,1.0]]",
 	"at \"\": holds equal items, and \"uniqueItems\" is true"},
     {"{\"enum\":[\"ship\",\"hold\"]}", "\"no\"", "at \"\": is none of the 2 values of \"enum\""},
+    {"{\"enum\":[\"ship\"]}", "\"no\"", "at \"\": is not the value of \"enum\""},
+    {"{\"anyOf\":[{\"type\":\"string\"}]}", "2", "at \"\": does not fit the schema of \"anyOf\""},
     {"{\"const\":{\"a\":[1,2]}}", "{\"a\":[1,2]}", NULL},
     {"{\"const\":{\"a\":[1,2]}}", "{\"a\":[2,1]}", "at \"\": is not the value of \"const\""},
     {"{\"const\":null}", "null", NULL},
