@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -153,23 +154,57 @@ add_dep_line(struct building *b, const char *name, uint32_t from, struct buf *to
 	return rc;
 }
 
-/* The synthesis needs all there are, also those that were added to the plan. */
+struct dep {
+	uint32_t place, op; /* place: where the first try of it stands */
+};
+
+static int
+compare_deps(const void *a, const void *b)
+{
+	const struct dep *x = a, *y = b;
+
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
+	return x->op < y->op ? -1 : x->op > y->op;
+}
+
+/* In the order of the flow, another try where the first one stands. The synthesis needs all there are, also
+ * those that were added to the plan. */
+static int
+list_deps(const struct building *b, struct dep **out, size_t *count, struct err *e)
+{
+	const struct flow *f = b->w->flow;
+	const struct flow_op *def = &f->ops[b->op];
+	bool all = flow_is_synthesis(f, b->op);
+	size_t most = all ? f->nops : def->nneeds, n;
+	struct dep *list = calloc(most + 1, sizeof(*list));
+	uint32_t op;
+
+	if (list == NULL)
+		return err_nomem(e);
+	for (*count = 0, n = 0; n < most; n++) {
+		op = all ? (uint32_t)n : def->needs[n].op;
+		if (op != b->op)
+			list[(*count)++] = (struct dep){flow_stands_for(f, op), op};
+	}
+	qsort(list, *count, sizeof(*list), compare_deps);
+	*out = list;
+	return 0;
+}
+
 static int
 write_deps_file(struct building *b, const char *name, struct err *e)
 {
-	const struct flow_op *def = &b->w->flow->ops[b->op];
-	bool all = flow_is_synthesis(b->w->flow, b->op);
-	uint32_t from;
-	size_t n, count = all ? b->w->flow->nops : def->nneeds;
+	const struct flow *f = b->w->flow;
+	bool all = flow_is_synthesis(f, b->op);
 	struct buf text = {0};
-	int fd, rc = 0;
+	struct dep *deps = NULL;
+	size_t n, count = 0;
+	int fd, rc = list_deps(b, &deps, &count, e);
 
-	for (n = 0; n < count && rc == 0; n++) {
-		from = all ? (uint32_t)n : def->needs[n].op;
-		if (from != b->op)
-			rc = add_dep_line(b, all ? b->w->flow->ops[n].id : name_of(b, from), from, &text,
-			    e);
-	}
+	for (n = 0; rc == 0 && n < count; n++)
+		rc = add_dep_line(b, all ? f->ops[deps[n].op].id : name_of(b, deps[n].op), deps[n].op, &text, e);
+	free(deps);
 	if (rc == 0)
 		rc = buf_ok(&text, e);
 	fd = rc == 0 ? openat(b->w->ops_fd, name,

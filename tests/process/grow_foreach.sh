@@ -30,6 +30,17 @@ roles:
   low: {env: {WHO: low}, escalate_to: high}
   high: {env: {WHO: high}}
 plan:
+  - {id: list, response: json, run: 'echo "[1,2,3,4]"'}
+  - {id: each, needs: [list], assignee: low, foreach: "", run: 'echo $1; test "$WHO" = high -o $(($1 % 2)) = 0'}
+  - {id: last, needs: [each], run: 'cut -f 1 "$FLOWSUP_DEPS"; cut -f 2 "$FLOWSUP_DEPS" | xargs cat'}
+Y
+equal "another try stands where the item does that it was made for" 'each.0 each.1 each.2 each.3 1 2 3 4' "$(output last | xargs)"
+
+run_flow <<'Y'
+roles:
+  low: {env: {WHO: low}, escalate_to: high}
+  high: {env: {WHO: high}}
+plan:
   - {id: list, response: json, run: 'echo "[\"a b\"]"'}
   - {id: each, needs: [list], assignee: low, foreach: "", run: 'test "$WHO" = high'}
 Y
