@@ -335,8 +335,7 @@ ask_version(struct attempt_run *a, bool asked, struct err *e)
 	if (asked)
 		return timer_arm(&g->w->loop.timers, &g->again,
 		    clock_monotonic_ns() + AGENT_VERSION_MS * NS_PER_MS, again_due, a, e) == 0;
-	return make_words(g, g->p->version, e) == 0 &&
-	    helper_start(&g->helper, g->w, g->op, &g->words, version_done, a, e) == 0;
+	return helper_start(&g->helper, g->w, g->op, &g->words, version_done, a, e) == 0;
 }
 
 /* True when the version is known by now, or cannot be known. */
@@ -350,12 +349,16 @@ have_version(struct attempt_run *a)
 
 	if (g->version_known || g->p->version == NULL)
 		return true;
-	if (program_path(g, json_cstr_of(json_at(g->p->version, 0)), &path, &e) == 0)
-		known = agents_version_get(g->w, buf_text(&path), g->version, &g->asks);
+	if (program_path(g, json_cstr_of(json_at(g->p->version, 0)), &path, &e) != 0)
+		; /* what is missing is said by the start itself */
+	else if (make_words(g, g->p->version, &e) != 0)
+		log_line(LOG_WARNING, "version of %s: %s", g->p->name, e.msg);
+	else
+		known = agents_version_get(g->w, buf_text(&path), buf_view(&g->words.text), g->version, &g->asks);
 	buf_clear(&path);
 	g->version_known = known == VERSION_KNOWN || known == VERSION_NONE;
 	if (g->version_known)
-		return true; /* what is missing is said by the start itself */
+		return true;
 	if (ask_version(a, known == VERSION_ASKED, &e)) {
 		waits_long(a, "the version of its program");
 		return false;

@@ -164,11 +164,11 @@ void agents_tell_interrupted(const struct worker *w, uint32_t i, struct buf *to)
 bool agents_is_degraded(const struct worker *w, uint32_t i);
 unsigned agents_inheritors(const struct worker *w, uint32_t i);
 /*
- * Versions, each of the program's file as it is. agents_version_get: ASK is for the caller to do, whose *asked
+ * Versions, each of a command's words and of its program's file as it is. agents_version_get: ASK is for the caller to do, whose *asked
  * goes to agents_version_put (NULL: it gave up), whatever comes of it; others ASKED meanwhile wait.
  */
 enum version_known { VERSION_KNOWN, VERSION_ASK, VERSION_ASKED, VERSION_NONE };
-enum version_known agents_version_get(const struct worker *w, const char *program,
+enum version_known agents_version_get(const struct worker *w, const char *program, struct slice words,
     char to[AGENT_VERSION_TEXT], const void **asked);
 void agents_version_put(struct worker *w, const void *asked, const char *version);
 

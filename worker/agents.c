@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* A program that was asked for its version: the file as it was then. */
+/* A command that was asked for a version: its words, and its program's file as it was then. */
 struct known_version {
 	struct known_version *next;
 	dev_t dev;
 	ino_t ino;
 	struct timespec changed;
+	struct buf words;
 	char text[AGENT_VERSION_TEXT];
 	bool known; /* else somebody asks */
 };
@@ -160,6 +161,13 @@ agents_init(struct worker *w, struct err *e)
 	return rc;
 }
 
+static void
+free_version(struct known_version *v)
+{
+	buf_clear(&v->words);
+	free(v);
+}
+
 void
 agents_clear(struct worker *w)
 {
@@ -175,7 +183,7 @@ agents_clear(struct worker *w)
 		json_unref(all->conversations[i]);
 	while ((v = all->versions) != NULL) {
 		all->versions = v->next;
-		free(v);
+		free_version(v);
 	}
 	free(all->providers);
 	free(all->conversations);
@@ -250,25 +258,30 @@ agents_is_degraded(const struct worker *w, uint32_t i)
 /* ---- Versions ---- */
 
 static struct known_version *
-find_version(const struct worker *w, const struct stat *st)
+find_version(const struct worker *w, struct slice words, const struct stat *st)
 {
 	struct known_version *v;
 
 	for (v = w->agents->versions; v != NULL; v = v->next)
 		if (v->dev == st->st_dev && v->ino == st->st_ino &&
 		    v->changed.tv_sec == st->st_mtim.tv_sec &&
-		    v->changed.tv_nsec == st->st_mtim.tv_nsec)
+		    v->changed.tv_nsec == st->st_mtim.tv_nsec && slice_eq(buf_view(&v->words), words))
 			break;
 	return v;
 }
 
 static struct known_version *
-add_version(const struct worker *w, const struct stat *st)
+add_version(const struct worker *w, struct slice words, const struct stat *st)
 {
 	struct known_version *v = calloc(1, sizeof(*v));
 
 	if (v == NULL)
 		return NULL;
+	buf_add(&v->words, words.data, words.len);
+	if (v->words.failed) {
+		free_version(v);
+		return NULL;
+	}
 	v->dev = st->st_dev;
 	v->ino = st->st_ino;
 	v->changed = st->st_mtim;
@@ -279,20 +292,20 @@ add_version(const struct worker *w, const struct stat *st)
 
 /* Without memory it is not asked for. */
 enum version_known
-agents_version_get(const struct worker *w, const char *program, char to[AGENT_VERSION_TEXT],
-    const void **asked)
+agents_version_get(const struct worker *w, const char *program, struct slice words,
+    char to[AGENT_VERSION_TEXT], const void **asked)
 {
 	struct known_version *v;
 	struct stat st;
 
 	if (stat(program, &st) != 0)
 		return VERSION_NONE;
-	v = find_version(w, &st);
+	v = find_version(w, words, &st);
 	if (v != NULL && v->known)
 		snprintf(to, AGENT_VERSION_TEXT, "%s", v->text);
 	if (v != NULL)
 		return v->known ? VERSION_KNOWN : VERSION_ASKED;
-	*asked = v = add_version(w, &st);
+	*asked = v = add_version(w, words, &st);
 	return v != NULL ? VERSION_ASK : VERSION_NONE;
 }
 
@@ -311,5 +324,5 @@ agents_version_put(struct worker *w, const void *asked, const char *version)
 		return;
 	}
 	*at = v->next;
-	free(v);
+	free_version(v);
 }

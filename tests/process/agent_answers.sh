@@ -25,6 +25,23 @@ matches "the environment is cleaned" 'CLAUDECODE=unset CI=1 TERM=dumb' "$(entry 
 matches "PWD is the directory" "PWD=$T " "$(entry e)"
 matches "arguments of the role are given" 'extra= --permission-mode dontAsk' "$(entry e)"
 
+# ---- One program that gives several versions, by its words; what says none has none ----
+said() { # NAME VERSION-COMMAND
+	own_provider -e "s|\"version\": \[\"claude\", \"--version\"\]|\"version\": [\"sh\", \"-c\", \"$2\"]|" \
+		-e "s|\"name\": \"claude\"|\"name\": \"$1\"|"
+	mv "$T/config/flowsup/providers/claude.json" "$T/config/flowsup/providers/$1.json"
+}
+said one 'echo one 1.0'
+said two 'echo two 2.0'
+said none 'exit 3'
+printf '%s\n' 'concurrency: 1' 'roles:' '  one: {provider: one}' '  two: {provider: two}' '  none: {provider: none}' 'plan:' \
+	'  - {id: x, assignee: one, instruction: ok X}' '  - {id: y, needs: [x], assignee: two, instruction: ok Y}' \
+	'  - {id: z, needs: [y], assignee: none, instruction: ok Z}' >"$T/flow.yaml"
+run_flow
+matches "the version is that of its own command" '"provider":"one","version":"one 1.0"' "$(entry x)"
+matches "not what another has said by the same program" '"provider":"two","version":"two 2.0"' "$(entry y)"
+matches "nor where its own fails" '"conversation":\{"provider":"none","id"' "$(entry z)"
+
 # ---- The command that prints the version fills no memory ----
 own_provider -e 's|"version": \["claude", "--version"\]|"version": ["sh", "-c", "ulimit -f"]|'
 flow '  - {id: limited, assignee: agent, instruction: ok L}'
