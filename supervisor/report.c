@@ -86,6 +86,17 @@ is_killed(const struct session *s)
 	return s->status == STATUS_CANCELLED && strcmp(s->reason_code, "run.cancelled.killed") == 0;
 }
 
+/* What its plan lost, where it died before it had told. */
+static int
+keep_plan(struct daemon *d, const struct session *s, const struct json *saved, const char *name, struct err *e)
+{
+	const struct json *value = json_get(saved, name);
+
+	if (json_length(value) == 0 || json_get(s->metadata, name) != NULL)
+		return 0;
+	return session_metadata(d->store, s->run_id, name, json_ref(value), e);
+}
+
 /* The row's count is written at most once a second, and counts what was not saved yet: of a dead
  * worker only its checkpoint knows what will not run again, be it more or less, and what was added. */
 static enum job_result
@@ -94,8 +105,13 @@ count_job(struct daemon *d, struct job *j, struct err *e)
 	struct session s = {0};
 	int64_t done = 0, total = 0;
 	int rc = session_read(d->store, j->run_id, &s, e);
+	bool dead = rc == 0 && (s.status == STATUS_CRASHED || is_killed(&s));
 
-	if (rc == 0 && (s.status == STATUS_CRASHED || is_killed(&s)) && json_int64(json_get(j->value, "done"), &done) &&
+	if (dead)
+		rc = keep_plan(d, &s, j->value, META_PLAN_CUT, e);
+	if (dead && rc == 0)
+		rc = keep_plan(d, &s, j->value, META_PLAN_EMPTY, e);
+	if (dead && rc == 0 && json_int64(json_get(j->value, "done"), &done) &&
 	    json_int64(json_get(j->value, "total"), &total) && (done != s.done || total != s.total))
 		rc = session_progress(d->store, j->run_id, done, total, e);
 	session_clear(&s);

@@ -474,9 +474,19 @@ carry(struct json *metadata, const struct resuming *r, const char *name)
 	return v != NULL ? json_set(metadata, name, json_ref(v)) : metadata;
 }
 
-/* checkpoint_recovery is written anew should this run crash too; resumed_checkpoint stays. */
+/* Consumes both. */
 static struct json *
-make_metadata(const struct resuming *r)
+set_told(struct json *metadata, const char *name, struct json *value)
+{
+	if (value == NULL || json_type(value) != JSON_NULL)
+		return json_set(metadata, name, value);
+	json_unref(value);
+	return metadata;
+}
+
+/* made: the state that it begins with, or NULL. checkpoint_recovery is written anew should this run crash too; resumed_checkpoint stays. */
+static struct json *
+make_metadata(const struct resuming *r, const struct json *made)
 {
 	struct json *metadata = json_object();
 
@@ -488,8 +498,8 @@ make_metadata(const struct resuming *r)
 		metadata = json_set(metadata, "forked_from", json_cstr(r->t->session.run_id));
 		metadata = json_set(metadata, "forked_at", starts_json(r));
 	}
-	if (r->is_run)
-		metadata = carry(carry(metadata, r, META_PLAN_CUT), r, META_PLAN_EMPTY);
+	metadata = set_told(metadata, META_PLAN_CUT, flow_recorded_cut(made));
+	metadata = set_told(metadata, META_PLAN_EMPTY, flow_recorded_empty_lists(made));
 	if (keeps_lack(r))
 		metadata = carry(carry(metadata, r, META_MAX_OPS), r, META_FORK_FROM);
 	if (!r->is_run)
@@ -517,7 +527,7 @@ set_restarts(const struct resuming *r, const struct policy *p, struct session_ne
 static int
 insert_row(const struct resuming *r, const struct making *m, struct err *e)
 {
-	struct json *metadata = make_metadata(r);
+	struct json *metadata = make_metadata(r, m->carry);
 	struct policy policy = {0};
 	struct session_new n = {
 	    .run_id = r->new_run,

@@ -12,12 +12,13 @@
 
 #include "flowsup/buf.h"
 #include "flowsup/err.h"
+#include "flowsup/flow.h"
 #include "flowsup/json.h"
 
 /* Members of the context that the program keeps there; operations neither see nor change them. */
 #define CONTEXT_MESSAGES "operator_messages"
 #define CONTEXT_APPROVALS "approvals"
-#define CONTEXT_PLANNER "planner_feedback"
+#define CONTEXT_PLANNER FLOW_PLANNER_CONTEXT
 
 /*
  * Applies one change; *out is a new value. `set` makes or replaces a member or element ("-" behind

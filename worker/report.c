@@ -1,9 +1,10 @@
 /*
  * `--report`: what the supervisor wants to know about a dead run, found out in a process of its own
  * with limits on memory and time, so that the supervisor parses no run file. One packet on standard
- * output: {"checkpoint_recovery":{…}|null,"saved":{"done":N,"total":N}|null,"orphans_s":N|null,
+ * output: {"checkpoint_recovery":{…}|null,"saved":{"done":N,"total":N,"plan_cut":…,"plan_empty":…}|null,"orphans_s":N|null,
  * "running_operations":[…],"ended_operations":[…]}, where saved counts the operations that are settled by
- * what the checkpoint holds, and all of them, orphans_s is for how long operations are kept (null: for any time), and the lists hold the start
+ * what the checkpoint holds, and all of them, and has what it
+ * says of a planner's plan, orphans_s is for how long operations are kept (null: for any time), and the lists hold the start
  * lines without an end: of those that run, and of those whose end nobody has written down. What is
  * too large for a packet goes beside it as a memfd.
  */
@@ -20,6 +21,7 @@
 #include "flowsup/fs.h"
 #include "flowsup/ipc.h"
 #include "flowsup/log.h"
+#include "flowsup/store.h"
 
 enum { REPORT_CPU_S = 20, REPORT_FAILED = 74 };
 #define REPORT_MEMORY ((rlim_t)2 << 30)
@@ -50,11 +52,14 @@ static struct json *
 progress_of(int run_fd, const struct json *state)
 {
 	int64_t done, total;
+	struct json *saved;
 	struct err e = {0};
 
 	if (state == NULL || flow_progress(run_fd, state, &done, &total, &e) != 0)
 		return json_null();
-	return json_set(json_set(json_object(), "done", json_int(done)), "total", json_int(total));
+	saved = json_set(json_set(json_object(), "done", json_int(done)), "total", json_int(total));
+	saved = json_set(saved, META_PLAN_CUT, flow_recorded_cut(state));
+	return json_set(saved, META_PLAN_EMPTY, flow_recorded_empty_lists(state));
 }
 
 static struct json *

@@ -504,7 +504,13 @@ int flow_plan_accept(const struct flow *f, const struct provider_search *search,
 /* Of an accepted plan, the operations for each element of a list that is empty: {"count": N, "ops": the ids of the
  * first of them}, new; JSON null where there is none. NULL: memory ran out. */
 struct json *flow_empty_lists(const struct json *plan);
-/* Appends that as a sentence. */
+/* Member of a recorded context, of a planner: see flowsup-checkpoint(5). */
+#define FLOW_PLANNER_CONTEXT "planner_feedback"
+/* What a state says of the plan in it, whoever was told: operations of the planner's answer that are not in it, as
+ * {"left_out": how many, "allowed": how many there may be}, and its empty lists. JSON null: none. NULL: memory ran out. */
+struct json *flow_recorded_cut(const struct json *state);
+struct json *flow_recorded_empty_lists(const struct json *state);
+/* Appends empty lists as a sentence. */
 void flow_empty_lists_text(const struct json *empty, struct buf *to);
 /* The flow that f becomes by an accepted plan: the planner stays operation 0. A pure function of both,
  * so that it comes out the same from a checkpoint. */

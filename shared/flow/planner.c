@@ -223,6 +223,38 @@ flow_empty_lists(const struct json *plan)
 	return empty;
 }
 
+/* NULL: it has not answered yet. */
+static const struct json *
+recorded_answer(const struct json *state)
+{
+	const struct json *entry = json_get(json_get(state, "ops"), FLOW_PLANNER);
+	bool planned = json_length(json_get(json_get(state, "config"), "planner")) > 0;
+
+	return planned && slice_is(json_text(json_get(entry, "status")), "completed") ? json_get(entry, "response") : NULL;
+}
+
+struct json *
+flow_recorded_cut(const struct json *state)
+{
+	bool synthesis = json_length(json_get(json_get(state, "config"), "synthesis")) > 0;
+	size_t besides = 1 + synthesis, all = json_length(json_get(state, "plan"));
+	const struct json *kept = json_get(json_get(state, "flow_context"), FLOW_PLANNER_CONTEXT);
+	uint64_t n;
+
+	/* Where the plan itself is not recorded yet, who makes it of the answer tells. */
+	if (recorded_answer(state) == NULL || all <= besides || !json_uint64(json_get(kept, "left_out"), &n) || n == 0)
+		return json_null();
+	return json_set(json_set(json_object(), "left_out", json_uint(n)), "allowed", json_uint(all - besides));
+}
+
+struct json *
+flow_recorded_empty_lists(const struct json *state)
+{
+	const struct json *plan = recorded_answer(state);
+
+	return plan != NULL ? flow_empty_lists(plan) : json_null();
+}
+
 void
 flow_empty_lists_text(const struct json *empty, struct buf *to)
 {

@@ -191,6 +191,31 @@ matches "who died with an answer that was cut" '^completed "plan_cut":\{"left_ou
 	"$(run_status "$RUN") $("$FLOWSUP" show "$RUN" --json | grep -oE '"plan_cut":\{[^}]*\}' | sort -u)"
 matches "or has an empty list" '"plan_empty":\{"count":1,"ops":\["none"\]\}' "$("$FLOWSUP" show "$RUN" --json)"
 
+# The same of one that has begun with the plan, and dies before the database knows of it.
+: >"$T/noted"
+planner 'model_commands: true' 'max_ops: 2' "notify: {command: [sh, -c, 'cat >>\"$T/noted\"'], on: all}"
+answers '[{"id":"none","run":"x","foreach":[]},{"id":"a","run":"touch begun; until [ -e goes-on ]; do sleep 0.02; done"},{"id":"b","run":"echo B"},{"id":"c","run":"echo C"}]'
+touch "$AGENT/plan-waits"
+RUN=$("$FLOWSUP" start "$T/flow.yaml")
+wait_until planning
+WORKER_PID=$(run_fact "$RUN" worker_pid)
+hold_database
+rm "$AGENT/plan-waits"
+wait_until [ -e "$T/begun" ]
+kill -KILL "$WORKER_PID"
+wait_until gone "$WORKER_PID"
+release_database
+wait_until status_is "$RUN" crashed
+touch "$T/goes-on"
+told='"plan_cut":\{"left_out":1,"allowed":2\},"plan_empty":\{"count":1,"ops":\["none"\]\}'
+matches_soon "what the plan of a dead worker lost is shown" "$told" "$FLOWSUP" show "$RUN" --json
+matches_soon "and told with its death" "\"event\":\"crashed\".*$told" cat "$T/noted"
+RUN=$("$FLOWSUP" resume "$RUN" 2>"$T/err") || note "$(cat "$T/err")"
+matches "a resume knows it from the beginning" "$told" "$("$FLOWSUP" show "$RUN" --json)"
+wait_until ended
+matches "and at its end" "^completed .*$told" "$(run_status "$RUN") $("$FLOWSUP" show "$RUN" --json)"
+matches_soon "which is told with it" "\"event\":\"completed\".*$told" cat "$T/noted"
+
 # ---- Controls while planning ----
 touch "$AGENT/plan-waits"
 answers "$TWO"
