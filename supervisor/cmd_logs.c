@@ -71,19 +71,18 @@ take_start(void *arg, struct slice text, struct err *e)
 	struct logs *l = arg;
 	struct json *line = NULL;
 	struct err ignored = {0};
+	struct logs_line taken = {.attempt = 1};
 	struct slice kind;
-	int64_t attempt = 1;
 	int r;
 
 	if (json_parse(text, NULL, &line, NULL, &ignored) != 0)
 		return 0;
 	kind = json_text(json_get(line, "kind"));
-	(void)json_int64(json_get(line, "attempt"), &attempt);
-	r = logs_take_line(l, l->t->session.run_id, json_cstr_of(json_get(line, "op")),
-	    slice_is(kind, "start")   ? ATTEMPT_LINE_START
-		: slice_is(kind, "end") ? ATTEMPT_LINE_END
-					: ATTEMPT_LINE_OTHER,
-	    attempt, true, e);
+	(void)json_int64(json_get(line, "attempt"), &taken.attempt);
+	taken.op = json_cstr_of(json_get(line, "op"));
+	taken.origin = json_cstr_of(json_get(line, "run"));
+	taken.kind = slice_is(kind, "start") ? ATTEMPT_LINE_START : slice_is(kind, "end") ? ATTEMPT_LINE_END : ATTEMPT_LINE_OTHER;
+	r = logs_take_line(l, l->t->session.run_id, &taken, true, e);
 	json_unref(line);
 	return r;
 }
@@ -372,6 +371,7 @@ run(struct cli *c, struct err *e)
 	while (l.n > 0)
 		logs_source_clear(&l.sources[--l.n]);
 	free(l.sources);
+	json_unref(l.merged);
 	fd_close(&l.interrupts);
 	target_close(&t);
 	return r;

@@ -9,6 +9,7 @@
 /* One file of output. */
 struct logs_source {
 	char *op, *run;
+	char *origin; /* of an attempt that was taken over: the run that started it; or NULL */
 	int64_t attempt;
 	int fd;
 	off_t at;
@@ -37,14 +38,21 @@ struct logs {
 	int interrupts;	    /* a signalfd, with -f */
 	bool waits_told;    /* why the run is still in the queue was said */
 	bool restarting;    /* the run crashed, and its policy was about to answer */
+	char merged_run[RUN_ID_TEXT]; /* whose operations are known that have one file for both */
+	struct json *merged;
 };
 
 /* ---- logs_sources.c: which files ---- */
 
 void logs_source_clear(struct logs_source *s);
-/* A line of attempts.log: with `every` each attempt, else the last of each operation. */
-int logs_take_line(struct logs *l, const char *run, const char *op, enum attempt_line_kind kind,
-    int64_t attempt, bool every, struct err *e);
+/* A line of attempts.log; origin, of a start: the run that it names, or NULL. */
+struct logs_line {
+	const char *op, *origin;
+	enum attempt_line_kind kind;
+	int64_t attempt;
+};
+/* With `every` each attempt, else the last of each operation. */
+int logs_take_line(struct logs *l, const char *run, const struct logs_line *line, bool every, struct err *e);
 /* Those of the target's run and of the runs that it was resumed from, oldest first. */
 int logs_take_chain(struct logs *l, struct err *e);
 /* Of those only what earlier runs ran and this one does not run again. */

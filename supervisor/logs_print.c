@@ -199,24 +199,86 @@ skip_to_tail(const struct logs *l, struct logs_source *s, struct err *e)
 	return 0;
 }
 
+/* The operations of a run that have one file for both, as far as its document can be read. */
+static struct json *
+merged_of(const struct logs *l, const char *run)
+{
+	struct json *merged = json_object();
+	struct err ignored = {0};
+	struct session s;
+	struct run_files f;
+	size_t i;
+
+	if (session_read(l->t->store, run, &s, &ignored) != 0)
+		return merged;
+	if (run_files_open(&l->t->home, &s, true, &f, &ignored) == 0) {
+		for (i = 0; f.flow != NULL && i < f.flow->nops; i++)
+			if (f.flow->ops[i].how->output_merged)
+				merged = json_set(merged, f.flow->ops[i].id, json_bool(true));
+		run_files_close(&f);
+	}
+	session_clear(&s);
+	return merged;
+}
+
+static bool
+is_merged(struct logs *l, const struct logs_source *s)
+{
+	if (strcmp(l->merged_run, s->run) != 0) {
+		json_unref(l->merged);
+		l->merged = merged_of(l, s->run);
+		strlcpy(l->merged_run, s->run, sizeof(l->merged_run));
+	}
+	return json_get(l->merged, s->op) != NULL;
+}
+
+/* Every file that it has is there before the line of its start. */
+static bool
+has_file(struct logs *l, const struct logs_source *s)
+{
+	return !cli_flag(l->c, "stderr") || !is_merged(l, s);
+}
+
+/* -1 with errno. */
+static int
+open_below(const struct logs *l, const char *run, const char *name)
+{
+	struct err ignored = {0};
+	int run_fd = rundir_open(&l->t->home, run, &ignored), fd, error;
+
+	if (run_fd < 0) {
+		errno = ENOENT;
+		return -1;
+	}
+	fd = openat(run_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	error = errno;
+	fd_close(&run_fd);
+	errno = error;
+	return fd;
+}
+
 static int
 open_source(struct logs *l, struct logs_source *s, struct err *e)
 {
 	struct buf name = {0};
 	struct stat st;
-	int run_fd = rundir_open(&l->t->home, s->run, e);
+	int run_fd = rundir_open(&l->t->home, s->run, e), error;
 
 	if (run_fd < 0)
 		return -1;
+	fd_close(&run_fd);
 	buf_printf(&name, RUN_OPS "/%s.%lld.%s", s->op, (long long)s->attempt,
 	    cli_flag(l->c, "stderr") ? "err" : "out");
-	s->fd = openat(run_fd, buf_text(&name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (s->fd < 0 && errno != ENOENT)
-		err_sys(e, ERR_IO, errno, "'%s'", buf_text(&name));
+	s->fd = open_below(l, s->run, buf_text(&name));
+	/* The worker that takes it over links it. */
+	if (s->fd < 0 && errno == ENOENT && s->origin != NULL)
+		s->fd = open_below(l, s->origin, buf_text(&name));
+	error = errno;
+	if (s->fd < 0 && (error != ENOENT || has_file(l, s)))
+		err_sys(e, ERR_IO, error, "'%s'", buf_text(&name));
 	else if (s->fd >= 0 && (fstat(s->fd, &st) != 0 || !S_ISREG(st.st_mode)))
 		err_set(e, ERR_IO, "'%s' is not a regular file", buf_text(&name));
 	buf_clear(&name);
-	fd_close(&run_fd);
 	if (s->fd < 0 || e->code != ERR_NONE)
 		return e->code == ERR_NONE ? 0 : -1;
 	take_place(l, s);

@@ -26,14 +26,15 @@ logs_source_clear(struct logs_source *s)
 {
 	free(s->op);
 	free(s->run);
+	free(s->origin);
 	fd_close(&s->fd);
 	buf_clear(&s->line);
 }
 
 static int
-add_source(struct logs *l, const char *run, const char *op, int64_t attempt, struct err *e)
+add_source(struct logs *l, const char *run, const struct logs_line *line, struct err *e)
 {
-	struct logs_source *grown, s = {.attempt = attempt, .fd = -1};
+	struct logs_source *grown, s = {.attempt = line->attempt, .fd = -1};
 
 	if (l->n == l->cap) {
 		grown = reallocarray(l->sources, l->cap * 2 + 16, sizeof(*grown));
@@ -42,9 +43,10 @@ add_source(struct logs *l, const char *run, const char *op, int64_t attempt, str
 		l->sources = grown;
 		l->cap = l->cap * 2 + 16;
 	}
-	s.op = strdup(op);
+	s.op = strdup(line->op);
 	s.run = strdup(run);
-	if (s.op == NULL || s.run == NULL) {
+	s.origin = line->origin != NULL ? strdup(line->origin) : NULL;
+	if (s.op == NULL || s.run == NULL || (s.origin == NULL && line->origin != NULL)) {
 		logs_source_clear(&s);
 		return err_nomem(e);
 	}
@@ -68,9 +70,11 @@ forget_source(struct logs *l, const char *op)
 }
 
 int
-logs_take_line(struct logs *l, const char *run, const char *op, enum attempt_line_kind kind, int64_t attempt,
-    bool every, struct err *e)
+logs_take_line(struct logs *l, const char *run, const struct logs_line *line, bool every, struct err *e)
 {
+	enum attempt_line_kind kind = line->kind;
+	int64_t attempt = line->attempt;
+	const char *op = line->op;
 	struct logs_source *s;
 
 	if (op == NULL || strchr(op, '/') != NULL || (l->only != NULL && strcmp(l->only, op) != 0))
@@ -90,7 +94,7 @@ logs_take_line(struct logs *l, const char *run, const char *op, enum attempt_lin
 		forget_source(l, op);
 	else if (s != NULL && s->attempt != attempt)
 		s->ended = true; /* if nobody was left to say so */
-	return add_source(l, run, op, attempt, e);
+	return add_source(l, run, line, e);
 }
 
 /* -1 with *e: nothing can be told of this run. */
@@ -104,6 +108,16 @@ read_starts(struct logs *l, const struct session *s, struct attempts *a, struct 
 	r = seek_attempts(fd, seek_has_started(fd, s->started_at), a, e);
 	fd_close(&fd);
 	return r == 0 ? 0 : seek_damaged(s, e);
+}
+
+static int
+take_one(struct logs *l, const char *run, struct attempt_line *line, struct err *e)
+{
+	struct logs_line taken = {.op = line->op, .kind = line->kind, .attempt = line->attempt};
+
+	if (line->kind == ATTEMPT_LINE_START)
+		taken.origin = json_cstr_of(json_get(attempt_line_json(line), "run"));
+	return logs_take_line(l, run, &taken, false, e);
 }
 
 /* What an earlier run of the chain did not leave is said; the rest is printed all the same. */
@@ -128,7 +142,7 @@ take_attempts(struct logs *l, const char *run, struct err *e)
 	if (r != 0)
 		return -1;
 	for (i = 0; r == 0 && i < a.nlines; i++)
-		r = logs_take_line(l, run, a.lines[i].op, a.lines[i].kind, a.lines[i].attempt, false, e);
+		r = take_one(l, run, &a.lines[i], e);
 	attempts_clear(&a);
 	return r;
 }
