@@ -405,7 +405,8 @@ client_drop_values(const struct home *h, const char *run_id)
 }
 
 int
-client_settle(const struct home *h, const char *run_id, const struct json *line, struct err *e)
+client_settle(const struct home *h, const char *run_id, const struct json *line, struct json **end,
+    struct err *e)
 {
 	static const char *const members[] = {"op", "attempt", "pid", "start", "run"};
 	struct json *body = json_set(json_object(), "run", json_cstr(run_id)), *of = json_object();
@@ -415,7 +416,11 @@ client_settle(const struct home *h, const char *run_id, const struct json *line,
 	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
 		if (json_get(line, members[i]) != NULL)
 			of = json_set(of, members[i], json_ref(json_get(line, members[i])));
+	if (end != NULL)
+		body = json_set(body, "tell", json_bool(true));
 	if (ask(h, MSG_SETTLE, json_set(body, "line", of), MSG_OK, &answer, NULL, e) == 0) {
+		if (end != NULL)
+			*end = json_ref(json_get(answer.body, "end"));
 		message_clear(&answer);
 		return 0;
 	}

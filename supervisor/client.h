@@ -40,9 +40,10 @@ void client_drop_values(const struct home *h, const char *run_id);
 /*
  * Has it write down how the attempt of a start line ended, if it knows and has not. 0: nothing that it knows is
  * unwritten. ERR_NOTFOUND when none listens (none is started), ERR_TIMEOUT and ERR_BUSY when it does not
- * answer; any other error: why it cannot.
+ * answer; any other error: why it cannot. end, unless NULL: for who has the directory at another place: it is told
+ * as JSON of kept_read_end() instead of written down, or NULL; the caller's.
  */
-int client_settle(const struct home *h, const char *run_id, const struct json *line, struct err *e);
+int client_settle(const struct home *h, const char *run_id, const struct json *line, struct json **end, struct err *e);
 
 /* Starts a supervisor where none listens and waits until it does. *started (may be NULL) says
  * whether this call did it. Errors as above, and ERR_ENVIRONMENT when it cannot be executed. */

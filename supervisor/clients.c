@@ -248,12 +248,16 @@ on_values(struct client *c, const struct message *m, int *passed)
 static bool
 on_settle(struct client *c, const struct message *m, int *passed)
 {
+	struct json *end;
 	struct err e = {0};
+	int rc = kept_settle(c->daemon, json_cstr_of(json_get(m->body, "run")), json_get(m->body, "line"), &end, &e);
 
 	(void)passed;
-	if (kept_settle(c->daemon, json_cstr_of(json_get(m->body, "run")), json_get(m->body, "line"), &e) != 0)
-		return answer_error(c, e.code, e.msg, NULL);
-	return answer(c, MSG_OK, json_object());
+	/* Who has the directory that we do not find writes it down there. */
+	if (json_is_true(json_get(m->body, "tell")) && end != NULL)
+		return answer(c, MSG_OK, json_set(json_object(), "end", end));
+	json_unref(end);
+	return rc != 0 ? answer_error(c, e.code, e.msg, NULL) : answer(c, MSG_OK, json_object());
 }
 
 static bool

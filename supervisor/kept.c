@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "flowsup/clock.h"
@@ -154,6 +155,7 @@ op_drop(struct kept_op *o)
 	struct daemon *d = o->run->daemon;
 
 	loop_close(&d->loop, &o->process);
+	fd_close(&o->ops_fd);
 	TAILQ_REMOVE(&o->run->ops, o, entry);
 	d->kept.count--;
 	json_unref(o->line);
@@ -252,16 +254,36 @@ open_ops(struct daemon *d, const char *run_id, bool *away, struct err *e)
 
 /* One that is there already came from somebody who saw it too. */
 static int
-record_end(struct daemon *d, const struct kept_op *o, const char *dir, bool *away, struct err *e)
+record_in(int ops_fd, const struct kept_op *o, const char *dir, struct err *e)
 {
 	struct exit_record r = {.id = o->id, .end = o->end, .time = o->time}, there;
-	int ops_fd = open_ops(d, o->files, away, e), rc = 0;
 
+	if (exit_record_read(ops_fd, dir, o->id, &there, &(struct err){0}) == 0)
+		return 0;
+	strlcpy(r.by, o->by, sizeof(r.by));
+	return exit_record_write(ops_fd, dir, &r, e);
+}
+
+/* Where its process has its files, wherever that was moved. False: it has no name any more. */
+static bool
+has_place(const struct kept_op *o)
+{
+	struct stat st;
+
+	return o->ops_fd >= 0 && fstat(o->ops_fd, &st) == 0 && st.st_nlink > 0;
+}
+
+static int
+record_end(struct daemon *d, const struct kept_op *o, const char *dir, bool *away, struct err *e)
+{
+	int ops_fd, rc;
+
+	if (has_place(o))
+		return record_in(o->ops_fd, o, dir, e);
+	ops_fd = open_ops(d, o->files, away, e);
 	if (ops_fd < 0)
 		return -1;
-	strlcpy(r.by, o->by, sizeof(r.by));
-	if (exit_record_read(ops_fd, dir, o->id, &there, &(struct err){0}) != 0)
-		rc = exit_record_write(ops_fd, dir, &r, e);
+	rc = record_in(ops_fd, o, dir, e);
 	fd_close(&ops_fd);
 	return rc;
 }
@@ -317,10 +339,14 @@ kept_has_record(struct daemon *d, const struct kept_op *o)
 	char dir[ATTEMPT_DIR_TEXT];
 	struct exit_record r;
 	struct err e = {0};
-	int ops_fd = open_ops(d, o->files, NULL, &e);
-	bool has = ops_fd >= 0 &&
-	    exit_record_read(ops_fd, attempt_dir(o->op, o->attempt, dir), o->id, &r, &e) == 0;
+	int ops_fd;
+	bool has;
 
+	attempt_dir(o->op, o->attempt, dir);
+	if (has_place(o))
+		return exit_record_read(o->ops_fd, dir, o->id, &r, &e) == 0;
+	ops_fd = open_ops(d, o->files, NULL, &e);
+	has = ops_fd >= 0 && exit_record_read(ops_fd, dir, o->id, &r, &e) == 0;
 	fd_close(&ops_fd);
 	return has;
 }
@@ -440,7 +466,7 @@ kept_read_line(const struct json *line, const char *run_id, struct kept_op *o)
 {
 	int64_t attempt;
 
-	*o = (struct kept_op){.process = SOURCE_INIT};
+	*o = (struct kept_op){.process = SOURCE_INIT, .ops_fd = -1};
 	o->op = json_cstr_of(json_get(line, "op"));
 	o->files = json_cstr_of(json_get(line, "run"));
 	if (o->files == NULL)
@@ -508,6 +534,7 @@ watch(struct daemon *d, const char *run_id, const struct json *line, const struc
 	o->line = json_ref(line);
 	if (json_get(line, "run") == NULL)
 		o->files = r->run_id;
+	o->ops_fd = open_ops(d, o->files, NULL, &(struct err){0});
 	o->life.since_ns = o->look_ns = clock_monotonic_ns();
 	TAILQ_INSERT_TAIL(&r->ops, o, entry);
 	d->kept.count++;

@@ -49,8 +49,9 @@ bool kept_is_unwritten(const struct daemon *d, pid_t pid);
 void kept_hold(struct daemon *d, struct proc_id id, const struct proc_end *end);
 void kept_due(void *daemon); /* timer */
 /* A resume wants to know how one ended: when that is known here, it is written down now. -1: it cannot be;
- * it is not lost for that. */
-int kept_settle(struct daemon *d, const char *run_id, const struct json *line, struct err *e);
+ * it is not lost for that. *end, also then: how, if it was not written down before; else NULL; the caller's. */
+int kept_settle(struct daemon *d, const char *run_id, const struct json *line, struct json **end, struct err *e);
+bool kept_read_end(const struct json *o, struct proc_id *id, struct proc_end *end, double *time);
 /* One more try for ends that could not be written down: how many still cannot, each in the log. Whoever
  * leaves after it takes them along. */
 unsigned kept_last_try(struct daemon *d);

@@ -83,43 +83,7 @@ kept_claim(struct daemon *d, struct kept_op *o)
 	return written;
 }
 
-/* A report is yet to come: what cannot be written is held for it. */
-static int
-settle_unclaimed(struct daemon *d, struct kept_op *o, struct err *e)
-{
-	struct unclaimed *u = find(d, o->id);
-
-	if (u == NULL)
-		return 0;
-	kept_set_end(o, &u->end, u->time, "supervisor");
-	if (!kept_write_end(d, o, e))
-		return -1;
-	forget(d, u);
-	return 0;
-}
-
-int
-kept_settle(struct daemon *d, const char *run_id, const struct json *line, struct err *e)
-{
-	struct kept_op o, *there;
-
-	if (!run_id_is_valid(run_id) || !kept_read_line(line, run_id, &o))
-		return err_set(e, ERR_PROTOCOL, "a start line is not understood");
-	there = kept_find(d, o.id);
-	if (there != NULL && there->tries == 0) {
-		/* It may have ended since its process was last looked at. */
-		if (there->over_ns != 0 || !proc_is_alive(there->id))
-			kept_look_at_end(there, clock_monotonic_ns());
-		there = kept_find(d, o.id);
-	}
-	if (there == NULL)
-		return settle_unclaimed(d, &o, e);
-	if (there->tries > 0)
-		return kept_try(there, e) ? 0 : -1;
-	return err_set(e, ERR_BUSY, "who has it has not told yet how it ended");
-}
-
-/* ---- restart ---- */
+/* ---- As JSON ---- */
 
 static int64_t
 microseconds(const struct timeval *t)
@@ -141,6 +105,78 @@ end_handed(struct proc_id id, const struct proc_end *end, double time)
 	o = json_set(o, "max_rss_kib", json_int(end->usage.ru_maxrss));
 	return json_set(o, "time", json_real(time));
 }
+
+static void
+set_microseconds(const struct json *o, const char *name, struct timeval *to)
+{
+	int64_t us = 0;
+
+	(void)json_int64(json_get(o, name), &us);
+	*to = (struct timeval){us / US_PER_S, us % US_PER_S};
+}
+
+bool
+kept_read_end(const struct json *o, struct proc_id *id, struct proc_end *end, double *time)
+{
+	int64_t pid = 0, code = 0, rss = 0;
+
+	*end = (struct proc_end){.known = true,
+	    .signaled = json_is_true(json_get(o, "signaled")),
+	    .dumped = json_is_true(json_get(o, "dumped"))};
+	if (!json_int64(json_get(o, "pid"), &pid) || !json_uint64(json_get(o, "start"), &id->start_ticks) ||
+	    !json_int64(json_get(o, "code"), &code) || !json_int64(json_get(o, "max_rss_kib"), &rss) ||
+	    !json_double(json_get(o, "time"), time))
+		return false;
+	set_microseconds(o, "user_us", &end->usage.ru_utime);
+	set_microseconds(o, "system_us", &end->usage.ru_stime);
+	end->usage.ru_maxrss = (long)rss;
+	end->code = (int)code;
+	id->pid = (pid_t)pid;
+	return true;
+}
+
+/* ---- A resume asks ---- */
+
+/* A report is yet to come: what cannot be written is held for it. */
+static int
+settle_unclaimed(struct daemon *d, struct kept_op *o, struct json **end, struct err *e)
+{
+	struct unclaimed *u = find(d, o->id);
+
+	if (u == NULL)
+		return 0;
+	kept_set_end(o, &u->end, u->time, "supervisor");
+	*end = end_handed(u->id, &u->end, u->time);
+	if (!kept_write_end(d, o, e))
+		return -1;
+	forget(d, u);
+	return 0;
+}
+
+int
+kept_settle(struct daemon *d, const char *run_id, const struct json *line, struct json **end, struct err *e)
+{
+	struct kept_op o, *there;
+
+	*end = NULL;
+	if (!run_id_is_valid(run_id) || !kept_read_line(line, run_id, &o))
+		return err_set(e, ERR_PROTOCOL, "a start line is not understood");
+	there = kept_find(d, o.id);
+	if (there != NULL && there->tries == 0) {
+		/* It may have ended since its process was last looked at. */
+		if (there->over_ns != 0 || !proc_is_alive(there->id))
+			kept_look_at_end(there, clock_monotonic_ns());
+		there = kept_find(d, o.id);
+	}
+	if (there == NULL)
+		return settle_unclaimed(d, &o, end, e);
+	if (there->tries == 0)
+		return err_set(e, ERR_BUSY, "who has it has not told yet how it ended");
+	*end = end_handed(there->id, &there->end, there->time);
+	return kept_try(there, e) ? 0 : -1;
+}
+
+/* ---- restart ---- */
 
 struct json *
 kept_ends_handed(const struct daemon *d)
@@ -167,35 +203,6 @@ kept_ends_handed(const struct daemon *d)
 	return all;
 }
 
-static void
-set_microseconds(const struct json *o, const char *name, struct timeval *to)
-{
-	int64_t us = 0;
-
-	(void)json_int64(json_get(o, name), &us);
-	*to = (struct timeval){us / US_PER_S, us % US_PER_S};
-}
-
-static bool
-read_handed(const struct json *o, struct proc_id *id, struct proc_end *end, double *time)
-{
-	int64_t pid = 0, code = 0, rss = 0;
-
-	*end = (struct proc_end){.known = true,
-	    .signaled = json_is_true(json_get(o, "signaled")),
-	    .dumped = json_is_true(json_get(o, "dumped"))};
-	if (!json_int64(json_get(o, "pid"), &pid) || !json_uint64(json_get(o, "start"), &id->start_ticks) ||
-	    !json_int64(json_get(o, "code"), &code) || !json_int64(json_get(o, "max_rss_kib"), &rss) ||
-	    !json_double(json_get(o, "time"), time))
-		return false;
-	set_microseconds(o, "user_us", &end->usage.ru_utime);
-	set_microseconds(o, "system_us", &end->usage.ru_stime);
-	end->usage.ru_maxrss = (long)rss;
-	end->code = (int)code;
-	id->pid = (pid_t)pid;
-	return true;
-}
-
 void
 kept_take_ends(struct daemon *d, const struct json *handed)
 {
@@ -206,7 +213,7 @@ kept_take_ends(struct daemon *d, const struct json *handed)
 	double time;
 
 	while (json_next(&it, NULL, &one)) {
-		if (read_handed(one, &id, &end, &time))
+		if (kept_read_end(one, &id, &end, &time))
 			hold(d, id, &end, time);
 		else
 			log_line(LOG_ERROR, "an end that was handed over is not understood");

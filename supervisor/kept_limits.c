@@ -350,9 +350,9 @@ output_bytes(const struct kept_op *o)
 
 	for (i = 0; i < 2; i++) {
 		buf_reset(&path);
-		buf_printf(&path, "%s/" RUN_OPS "/%s.%u%s", o->files, o->op, o->attempt, suffixes[i]);
-		if (!path.failed &&
-		    fstatat(o->run->daemon->home.runs_fd, buf_text(&path), &st, AT_SYMLINK_NOFOLLOW) == 0)
+		buf_printf(&path, "%s.%u%s", o->op, o->attempt, suffixes[i]);
+		if (!path.failed && o->ops_fd >= 0 &&
+		    fstatat(o->ops_fd, buf_text(&path), &st, AT_SYMLINK_NOFOLLOW) == 0)
 			bytes += (uint64_t)st.st_size;
 	}
 	buf_clear(&path);

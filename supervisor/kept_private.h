@@ -13,6 +13,7 @@ struct kept_op {
 	unsigned attempt;
 	struct proc_id id, reaper;
 	struct source process;
+	int ops_fd; /* of files, which may be moved while it runs; -1: its directory was not there */
 	int64_t limit_ns, silence_ns; /* 0: none */
 	bool strict;
 	struct proc_life life;

@@ -16,8 +16,10 @@
 #include "flowsup/endops.h"
 #include "flowsup/exits.h"
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "flowsup/provider.h"
 #include "in_flight.h"
+#include "kept.h"
 #include "resuming.h"
 
 enum {
@@ -102,6 +104,14 @@ is_there(const struct looking *l, const struct attempt *a)
 	    now.start_ticks == a->id.start_ticks;
 }
 
+static int
+hint_again(const struct looking *l, const char *when, struct err *e)
+{
+	char word[SHELL_WORD_TEXT];
+
+	return err_hint(e, "flowsup resume %s   # %s", shell_word(word, l->r->name), when);
+}
+
 /* Whoever has to write its end down lives, and has not come to it: to call it unknown would run it again
  * although the end is known. */
 static int
@@ -109,22 +119,60 @@ not_written(const struct looking *l, const struct attempt *a, struct err *e)
 {
 	err_set(e, ERR_BUSY, "operation %s (process %d) has ended, and process %d has not yet "
 	    "written down how", a->op, (int)a->id.pid, (int)a->reaper.pid);
-	return err_hint(e, "flowsup resume %s   # again", l->r->t->session.run_id);
+	return hint_again(l, "again", e);
 }
 
 enum heard { HEARD_ALL, HEARD_NOBODY, HEARD_NOTHING, HEARD_REFUSAL };
+
+static enum heard
+heard_by(const struct err *why)
+{
+	if (why->code == ERR_NOTFOUND)
+		return HEARD_NOBODY;
+	return why->code == ERR_TIMEOUT || why->code == ERR_BUSY ? HEARD_NOTHING : HEARD_REFUSAL;
+}
+
+static int
+write_end(const struct looking *l, const struct attempt *a, const struct exit_record *r, struct err *e)
+{
+	char dir[ATTEMPT_DIR_TEXT];
+	int ops_fd = resuming_open_ops(l->r, a), rc;
+
+	if (ops_fd < 0)
+		return 0;
+	attempt_dir(a->op, a->attempt, dir);
+	rc = exit_record_write(ops_fd, dir, r, e);
+	fd_close(&ops_fd);
+	return rc;
+}
+
+/* Of a directory that was moved away: the supervisor may know what it has no place for. */
+static enum heard
+hear_of_moved(const struct looking *l, const struct attempt *a, struct err *why)
+{
+	struct exit_record r = {.by = "supervisor"};
+	struct json *end = NULL;
+	enum heard heard = HEARD_ALL;
+
+	if (!l->r->fork && l->r->has_home && l->r->original[0] != '\0' &&
+	    client_settle(&l->r->t->home, l->r->original, a->line, &end, why) != 0)
+		heard = heard_by(why) == HEARD_NOTHING ? HEARD_NOTHING : HEARD_ALL;
+	if (end != NULL && kept_read_end(end, &r.id, &r.end, &r.time) && write_end(l, a, &r, why) != 0)
+		heard = HEARD_REFUSAL;
+	json_unref(end);
+	return heard;
+}
 
 /* What the supervisor alone knows is written down by it now, if it can. */
 static enum heard
 hear_supervisor(const struct looking *l, const struct attempt *a, struct err *why)
 {
 	err_clear(why);
-	/* Nobody here saw what ended elsewhere. */
-	if (!l->same_boot || !l->r->is_run || client_settle(&l->r->t->home, l->r->t->session.run_id, a->line, why) == 0)
+	if (!l->same_boot)
 		return HEARD_ALL;
-	if (why->code == ERR_NOTFOUND)
-		return HEARD_NOBODY;
-	return why->code == ERR_TIMEOUT || why->code == ERR_BUSY ? HEARD_NOTHING : HEARD_REFUSAL;
+	if (!l->r->is_run)
+		return hear_of_moved(l, a, why);
+	return client_settle(&l->r->t->home, l->r->t->session.run_id, a->line, NULL, why) == 0 ? HEARD_ALL : heard_by(why);
 }
 
 /* As above: a fault of the disk passes, too, so it is no more than busy. */
@@ -135,7 +183,7 @@ kept_from_us(const struct looking *l, const struct attempt *a, const struct err 
 	    (int)a->id.pid, why->msg);
 	if (err_has_hint(why))
 		return err_hint_of(e, why);
-	return err_hint(e, "flowsup resume %s   # once that is mended", l->r->t->session.run_id);
+	return hint_again(l, "once that is mended", e);
 }
 
 /* What the kernel keeps of one that was watched while it was there, where nobody else has told. */
@@ -143,19 +191,11 @@ static int
 write_what_kernel_knows(const struct looking *l, const struct attempt *a, int pidfd, struct err *e)
 {
 	struct exit_record r = {.id = a->id, .time = (double)clock_wall_ns() / (double)NS_PER_S, .by = "kernel"};
-	char dir[ATTEMPT_DIR_TEXT];
 	struct err why = {0};
-	int ops_fd, rc;
 
-	if (pidfd < 0 || proc_end_of_reaped(pidfd, &r.end) <= 0)
+	if (pidfd < 0 || proc_end_of_reaped(pidfd, &r.end) <= 0 || write_end(l, a, &r, &why) == 0)
 		return 0;
-	ops_fd = resuming_open_ops(l->r, a);
-	if (ops_fd < 0)
-		return 0;
-	attempt_dir(a->op, a->attempt, dir);
-	rc = exit_record_write(ops_fd, dir, &r, &why);
-	fd_close(&ops_fd);
-	return rc == 0 ? 0 : kept_from_us(l, a, &why, e);
+	return kept_from_us(l, a, &why, e);
 }
 
 /* Whether the supervisor has not said all that it may have to say of it: once it has reported what the worker left,
@@ -163,6 +203,8 @@ write_what_kernel_knows(const struct looking *l, const struct attempt *a, int pi
 static bool
 may_be_told(const struct looking *l, const struct attempt *a)
 {
+	if (!l->r->is_run)
+		return l->r->original[0] != '\0';
 	return !is_reported(l->r) ||
 	    json_find(json_get(l->r->t->session.metadata, "running_operations"), "op", a->op) != NULL;
 }
@@ -423,7 +465,7 @@ resuming_survivors(struct resuming *r, struct err *e)
 	    (!r->is_run && run_id_make(r->new_run, e) != 0))
 		return -1;
 	l.same_boot = here && !other_boot;
-	l.waits = r->lock_fd >= 0 || !r->is_run;
+	l.waits = r->lock_fd >= 0 || (!r->is_run && !cli_flag(r->c, "dry-run"));
 	l.until_ns = clock_monotonic_ns() + END_WAIT_MS * NS_PER_MS;
 	for (i = 0; i < r->attempts.nopen; i++) {
 		a = &r->attempts.open[i];

@@ -31,6 +31,7 @@ kill_worker() {
 	kill -KILL "$(worker_pid "$1")"
 	wait_until status_is "$1" crashed
 }
+list_says() { flowsup list | tr -s ' ' | grep -qE "$1"; }
 reaped() { [ ! -d "/proc/$1" ]; }
 no_supervisor() { [ -z "$(supervisors)" ]; }
 kill_both() { # RUN: a supervisor that has gone marks no crash
@@ -164,6 +165,54 @@ equal "what it asked for is done, before and after its worker died" "completed c
 	"$(state "$new" emits.s1) $(state "$new" emits.s2)"
 equal "the copy stays as it is" "$before" "$(cd copy && find . -type f -exec cksum {} + | sort)"
 rm -rf copy
+
+# ---- A directory that is moved while they run ----
+
+is_away() { grep -q "no report on its checkpoint (" "$FLOWSUP_HOME/supervisor.log"; }
+begin "$(op a 'keeper: false')
+$(op last 'needs: [a]')
+" a
+kill_worker "$run"
+new=$(flowsup resume "$run")
+wait_until is_in_state "$new" a running
+mv "$FLOWSUP_HOME/runs/$run" moved
+touch go.a go.last
+check "one that was taken over before ends where it was" wait_until status_is "$new" completed
+equal "once, and its output is there" "1 1 second" "$(times a) $(times last) $(answer "$new" a | tail -1 | cut -d" " -f1)"
+check "its end stands in the directory" [ -e moved/ops/a.1/exit.json ]
+rm -r moved
+
+begin "$(op a)
+$(op last 'needs: [a]')
+" a
+kill_worker "$run"
+wait_until list_says 'crashed \(1 running\)'
+mv "$FLOWSUP_HOME/runs/$run" moved
+touch go.a go.last
+check "the end of one that nobody had resumed, too" wait_until [ -e moved/ops/a.1/exit.json ]
+flowsup resume ./moved --wait >/dev/null 2>"$T/err"
+equal "so a resume by the directory's place takes it over" "0 1 1" "$? $(times a) $(times last)"
+rm -r moved
+
+begin "$(op a)
+$(op last 'needs: [a]')
+" a
+pid=$(pid_of "$run" a)
+worker=$(worker_pid "$run")
+mv "$FLOWSUP_HOME/runs/$run" moved
+kill -KILL "$worker"
+check "one that was moved before its worker died has no report" wait_until is_away
+out=$(flowsup resume ./moved 2>&1)
+equal "what still runs of it is not run beside it" 4 $?
+touch go.a go.last
+wait_until reaped "$pid"
+before=$(cd moved && find . -type f -exec cksum {} + | sort)
+flowsup resume ./moved --dry-run >out 2>&1
+matches "a dry run says that the supervisor may know its end" 'a +taken over +its end is not known yet' "$(cat out)"
+equal "and writes nothing" "$before" "$(cd moved && find . -type f -exec cksum {} + | sort)"
+flowsup resume ./moved --wait >/dev/null 2>"$T/err"
+equal "a resume has the end from it" "0 1 1" "$? $(times a) $(times last)"
+rm -r moved
 
 # ---- Both dead ----
 
