@@ -84,7 +84,7 @@ end_operations(const struct home *h, const struct session *s, struct err *e)
 	    .session_id = s->session_id,
 	    .attempts = &a,
 	    .grace_most_ns = -1,
-	    .class = "crash"};
+	    .class = "cancelled"};
 	int run_fd = rundir_open(h, s->run_id, e), rc = -1;
 
 	if (run_fd >= 0)

@@ -95,6 +95,19 @@ equal "which is said as start --wait says it" 1 "$(grep -c '^run ' "$T/said")"
 check "with how it came to it" grep -q "^run $id crashed: the worker was killed" "$T/said"
 check "whose operations are ended" wait_until gone "$(cat "$T/op")"
 equal "it is not restarted" null "$(fact "$id" resumed_as)"
+matches "its end was no outcome: it runs again" "will run +was ended when its worker was dead" "$("$FLOWSUP" resume "$id" --dry-run)"
+for keeper in true false; do
+	cat >"$T/once.yaml" <<END
+plan: [{id: once, idempotent: false, keeper: $keeper, run: "touch '$T/began'; exec sleep 1000"}]
+END
+	begin "$T/once.yaml"
+	wait_until [ -e "$T/began" ]
+	kill -KILL "$(fact "$id" worker_pid)"
+	wait "$pid"
+	out=$("$FLOWSUP" resume "$id" 2>&1)
+	equal "keeper $keeper: what must not be repeated is refused" 4 $?
+	matches "keeper $keeper: with the word for it" "once: it was ended when its worker was dead.*--rerun-in-flight" "$out"
+done
 begin -- sh -c 'exec sleep 1000'
 wait_until is "$id" running
 worker=$(fact "$id" worker_pid)
