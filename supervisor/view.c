@@ -14,6 +14,7 @@
 #include "paste.h"
 #include "seek.h"
 #include "view.h"
+#include "view_ops.h"
 #include "waits.h"
 
 void
@@ -891,7 +892,7 @@ view_run_full(const struct view *v, const struct session *s, struct err *e)
 	facts_from_controls(v, s, &facts);
 	facts_from_home(v, s, &facts);
 	files.stopped = facts.asked.stopped;
-	if (session_transitions(v->store, s->run_id, collect_transition, &moves, e) != 0 ||
+	if (view_lost_responses(&files, e) != 0 || session_transitions(v->store, s->run_id, collect_transition, &moves, e) != 0 ||
 	    mailbox_of_job(v->store, s, v->home_option, true, &controls.array, e) != 0 ||
 	    notice_list(v->store, s->run_id, collect_notice, &notices, e) != 0)
 		goto close;

@@ -10,6 +10,7 @@
 #include "flowsup/exits.h"
 #include "flowsup/fs.h"
 #include "flowsup/proc.h"
+#include "seek.h"
 #include "view_ops.h"
 
 static const char *const words[] = {
@@ -629,6 +630,32 @@ operations_json(const struct run_files *f, const struct session *s, struct op_vi
 	json_unref(rejected);
 	json_unref(answers);
 	return array;
+}
+
+int
+view_lost_responses(struct run_files *f, struct err *e)
+{
+	const struct json *entry;
+	const char *path, *why;
+	struct buf text = {0};
+	struct stat st;
+	size_t i;
+	int fd;
+
+	for (i = 0; f->flow != NULL && i < f->flow->nops; i++) {
+		entry = recorded(f, i);
+		path = ckpt_is_file(entry) ? json_cstr_of(json_get(json_get(entry, "response"), "file")) : NULL;
+		fd = path != NULL ? fs_open_recorded(f->fd, path, &st, &why) : -1;
+		if (path != NULL && fd < 0) {
+			buf_reset(&text);
+			buf_printf(&text, "the response of operation \"%s\" ('%s') %s", f->flow->ops[i].id, path, why);
+			f->problems = json_append(f->problems, seek_problem(path, buf_text(&text)));
+		}
+		fd_close(&fd);
+	}
+	i = text.failed || f->problems == NULL;
+	buf_clear(&text);
+	return i == 0 ? 0 : err_nomem(e);
 }
 
 struct json *

@@ -44,6 +44,9 @@ bool view_is_unmet(const struct flow *f, const struct flow_edge *edge, const str
  */
 struct json *view_recent(const struct run_files *f);
 
+/* Adds to the problems the files of responses that are not there, or are no files. -1: out of memory. */
+int view_lost_responses(struct run_files *f, struct err *e);
+
 /* Why it is as it is, of an operation among all; null when there is nothing to say. */
 struct json *view_why(const struct run_files *f, const struct session *s, size_t op,
     const struct op_view *ops);

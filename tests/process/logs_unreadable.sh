@@ -46,6 +46,11 @@ matches "which says so" "a attempt 1: .*a.1.out.: No such file or directory" "$(
 equal "with -f, too" "74 " "$(said -f "$RUN" a)"
 equal "and with --json" "74 " "$(said --json "$RUN" a)"
 equal "a large response also" "74 " "$(said "$RUN" l)"
+"$FLOWSUP" show "$RUN" >"$T/out" 2>"$T/err"
+equal "of which show has that status, too" 74 $?
+matches "names it among what is missing" "the response of operation \"l\" \('ops/l.1.out'\) is not there" "$(cat "$T/out")"
+matches "and in the error" "the response of operation \"l\" .* is not there" "$(cat "$T/err")"
+matches "also for programs" '"problems":\[\{"file":"ops/l.1.out","error":"the response of' "$("$FLOWSUP" show --json "$RUN" 2>/dev/null)"
 equal "the others are printed" "74 b | two,m | three,m | err" "$(said "$RUN")"
 equal "standard error of another" "74 " "$(said -e "$RUN" b)"
 equal "that of one with its file" "0 err" "$(said -e "$RUN" a)"
