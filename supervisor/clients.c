@@ -203,6 +203,7 @@ on_status(struct client *c, const struct message *m, int *passed)
 	body = json_set(body, "unwritten", json_int(d->jobs.count));
 	body = json_set(body, "unwritten_why",
 	    json_string_lossy(slice_of(d->jobs.count > 0 ? d->jobs.last.msg : ""), NULL));
+	body = json_set(body, "looked_at", json_int(d->reports.started + d->reports.waiting));
 	body = json_set(body, "stopping", json_bool(d->phase == PHASE_STOPPING));
 	body = kept_describe(d, json_set(body, "resuming", json_int(d->errands.counts[ERRAND_RESTART])));
 	body = json_set(body, "database_lost", json_bool(store_has_moved(d->store)));

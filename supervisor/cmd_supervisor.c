@@ -131,7 +131,7 @@ static int
 say_none(const struct cli *c, const char *why)
 {
 	static const char *const unknown[] = {"pid", "version", "unwritten", "unwritten_why", "stopping", "resuming",
-	    "kept_operations", "kept_runs", "database_lost"};
+	    "looked_at", "kept_operations", "kept_runs", "database_lost"};
 	struct json *o = NULL;
 	size_t i;
 
@@ -264,11 +264,12 @@ static void
 say_what_is_waited_for(const struct json *status)
 {
 	const struct json *workers = json_get(status, "workers");
-	int64_t kept = 0, resuming = 0;
+	int64_t kept = 0, resuming = 0, looked_at = 0;
 	struct buf text = {0};
 
 	(void)json_int64(json_get(status, "kept_operations"), &kept);
 	(void)json_int64(json_get(status, "resuming"), &resuming);
+	(void)json_int64(json_get(status, "looked_at"), &looked_at);
 	add_awaited(&text, (int64_t)json_length(workers), "run");
 	add_names(&text, workers);
 	add_awaited(&text, kept, "operation");
@@ -277,6 +278,7 @@ say_what_is_waited_for(const struct json *status)
 		add_names(&text, json_get(status, "kept_runs"));
 	}
 	add_awaited(&text, resuming, "automatic resume");
+	add_awaited(&text, looked_at, "report on a dead run");
 	if (text.len == 0)
 		say_what_is_unwritten(status);
 	else
@@ -341,7 +343,10 @@ goes_on(struct going_on *g, const struct session *s)
 		return NULL;
 	if (s->status == STATUS_QUEUED)
 		return "is queued";
-	return has_worker(g->home, s) ? "goes on" : NULL;
+	if (has_worker(g->home, s))
+		return "goes on";
+	/* A crash that is not recorded. */
+	return has_left(g, s) ? "has no worker, and operations of it still run" : NULL;
 }
 
 static int
@@ -382,6 +387,20 @@ check_all_ended(const struct home *h, struct err *e)
 	return err_hint(e, "flowsup supervisor stop --all");
 }
 
+/* It has left with something to say; what goes on is worse than that, and is said instead of it. */
+static int
+name_going_on(const struct home *h, struct err *e)
+{
+	struct err worse = {0};
+
+	if (e->code != ERR_RUNNING && e->code != ERR_TIMEOUT && check_all_ended(h, &worse) != 0 &&
+	    worse.code == ERR_RUNNING) {
+		cli_note("%s", e->msg);
+		*e = worse;
+	}
+	return -1;
+}
+
 static int
 run_stop(struct cli *c, struct err *e)
 {
@@ -406,8 +425,8 @@ run_stop(struct cli *c, struct err *e)
 	rc = how.all ? client_ensure(&h, CLIENT_IDLE_DEFAULT, NULL, e) : 0;
 	if (rc == 0)
 		rc = client_stop(&h, &how, &was_up, e);
-	if (rc == 0 && how.all)
-		rc = check_all_ended(&h, e);
+	if (how.all)
+		rc = rc == 0 ? check_all_ended(&h, e) : name_going_on(&h, e);
 	if (rc != 0 && e->code == ERR_RUNNING && !how.now && !err_has_hint(e))
 		err_hint(e, "flowsup supervisor stop --all --now");
 	if (rc == 0 && !was_up)

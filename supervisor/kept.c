@@ -169,7 +169,7 @@ kept_over(struct kept_op *o)
 
 	op_drop(o);
 	/* While all of it is being ended there may be more than these. */
-	if (!r->resumed && !r->queued && !kept_is_ending(r))
+	if (!r->resumed && !r->beside_row && !kept_is_ending(r))
 		kept_store_list(r);
 	kept_run_look(r);
 }
@@ -562,7 +562,7 @@ hear_lines(struct daemon *d, const char *run_id, const struct json *lines)
 }
 
 void
-kept_report(struct daemon *d, const char *run_id, const struct json *answer, bool queued)
+kept_report(struct daemon *d, const char *run_id, const struct json *answer, bool beside_row)
 {
 	struct kept_run *r;
 
@@ -571,7 +571,7 @@ kept_report(struct daemon *d, const char *run_id, const struct json *answer, boo
 	r = find_run(d, run_id);
 	if (r == NULL)
 		return;
-	r->queued = queued;
+	r->beside_row = beside_row;
 	kept_ask_policy(r, json_get(answer, "orphans_s"));
 	kept_arm(d);
 }

@@ -29,8 +29,8 @@ struct kept {
 
 void kept_init(struct kept *k);
 void kept_clear(struct daemon *d);
-/* What a report says of a crashed run, or of a resume in the queue. */
-void kept_report(struct daemon *d, const char *run_id, const struct json *answer, bool queued);
+/* What a report says of a crashed run; beside_row: of one whose row does not say that it has crashed. */
+void kept_report(struct daemon *d, const char *run_id, const struct json *answer, bool beside_row);
 bool kept_is_watched(const struct daemon *d, const char *run_id);
 /* Whether any runs, or is being ended, whose run no other goes on with; *count (may be NULL) of those that are
  * known. */

@@ -108,7 +108,10 @@ policy_job(struct daemon *d, struct job *j, struct err *e)
 	if (rc == 0)
 		rc = is_stopped_now(d, j->run_id, &stopped, e);
 	stopped = stopped || ends_all(d);
-	if (rc == 0 && !stopped && !stored_until(d, &s, &until))
+	/* Nothing is written before the crash is; then another report asks again. */
+	if (rc == 0 && !stopped && s.status != STATUS_QUEUED && !status_is_terminal(s.status))
+		until = INT64_MAX;
+	else if (rc == 0 && !stopped && !stored_until(d, &s, &until))
 		rc = store_until(d, j->run_id, j->value, &until, e);
 	if (rc == 0) {
 		r->until_ns = until;
@@ -202,7 +205,7 @@ helper_ended(struct kept_end *n, const struct proc_end *end)
 	if (status == END_RESUMED)
 		r->resumed = true;
 	end_free(n);
-	if (all && !r->resumed && !r->queued)
+	if (all && !r->resumed && !r->beside_row)
 		kept_store_list(r);
 	kept_arm(d);
 	kept_run_look(r);
@@ -329,7 +332,7 @@ kept_end_run(struct daemon *d, const char *run_id)
 
 	if (r == NULL)
 		return;
-	r->queued = true;
+	r->beside_row = true;
 	r->until_ns = clock_monotonic_ns();
 	if (!kept_is_ending(r))
 		end_some(r, "", "cancelled");

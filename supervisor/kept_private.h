@@ -44,7 +44,7 @@ struct kept_run {
 	struct daemon *daemon;
 	char run_id[RUN_ID_TEXT];
 	struct kept_ops ops;
-	bool queued;	  /* a resume that has no worker yet: its row says nothing of them */
+	bool beside_row;  /* a resume that has no worker yet, or a crash that is not recorded: its row says nothing of them */
 	bool resumed;	  /* its limits are the business of another run's worker */
 	int64_t until_ns; /* INT64_MAX: for any time, or not known yet */
 	int64_t again_ns; /* not before: a try to end all of it */

@@ -63,6 +63,14 @@ become_killed(struct job *j)
 	j->text = NULL;
 }
 
+/* A full disk keeps no process alive: what runs of it is watched, and ended where that is asked for, all the same. */
+static void
+watch_unrecorded(struct daemon *d, const struct job *j, const struct err *e)
+{
+	if (j->to == STATUS_CRASHED && j->tries == 0 && e->code != ERR_BUSY && d->options.only == NULL)
+		(void)report_ask_running(d, j->run_id);
+}
+
 static enum job_result
 move_job(struct daemon *d, struct job *j, struct err *e)
 {
@@ -72,7 +80,10 @@ move_job(struct daemon *d, struct job *j, struct err *e)
 		become_killed(j);
 	if (session_transition(d->store, j->run_id, j->to, j->reason, j->text, -1, &moved, e) != 0) {
 		/* Removed with its row: nothing is left to be recorded. */
-		return e->code == ERR_NOTFOUND ? JOB_DONE : JOB_FAILED;
+		if (e->code == ERR_NOTFOUND)
+			return JOB_DONE;
+		watch_unrecorded(d, j, e);
+		return JOB_FAILED;
 	}
 	if (!moved)
 		return j->to == STATUS_CRASHED ? ask_if_crashed(d, j->run_id, e) : JOB_DONE;

@@ -48,7 +48,8 @@ void reports_clear(struct daemon *d);
 void report_ask(struct daemon *d, const char *run_id);
 /* Of a killed run, of which nothing is left, only what is done. */
 void report_ask_count(struct daemon *d, const char *run_id);
-/* Of a resume in the queue what runs of it, for the table of kept.h; false: there is no room for it now. */
+/* What runs of a resume in the queue, or of a run whose crash cannot be recorded yet, for the table of kept.h; false:
+ * there is no room for it now. */
 bool report_ask_running(struct daemon *d, const char *run_id);
 bool report_is_asked(const struct daemon *d, const char *run_id);
 /* Also while its count is not in the row yet. */

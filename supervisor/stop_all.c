@@ -211,7 +211,8 @@ bool
 stop_all_waits(struct daemon *d)
 {
 	follow_resumes(d);
-	return d->workers.count > 0 || kept_goes_on(d, NULL) || !TAILQ_EMPTY(&d->stop_all.resumes) ||
+	/* A report may yet say that something runs. */
+	return d->workers.count > 0 || kept_goes_on(d, NULL) || d->reports.started + d->reports.waiting > 0 || !TAILQ_EMPTY(&d->stop_all.resumes) ||
 	    (d->stop_all.rows && d->errands.counts[ERRAND_RESTART] > 0);
 }
 

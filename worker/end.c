@@ -72,12 +72,15 @@ end(const struct end_arguments *a, const struct home *h, const struct session *s
 	return rc == 0 ? END_DONE : END_FAILED;
 }
 
-/* A resume in the queue has what outlived its predecessor's worker. */
+/* Under its lock a run that should have a worker has none: its crash could not be recorded yet. A resume in the queue
+ * has what outlived its predecessor's worker. */
 static bool
 is_ours(const struct session *s)
 {
-	return s->resumed_as_run[0] == '\0' &&
-	    (s->status == STATUS_CRASHED || (s->status == STATUS_QUEUED && s->resumed_from_run[0] != '\0'));
+	if (s->resumed_as_run[0] != '\0')
+		return false;
+	return s->status == STATUS_QUEUED ? s->resumed_from_run[0] != '\0'
+					  : s->status == STATUS_CRASHED || !status_is_terminal(s->status);
 }
 
 static int

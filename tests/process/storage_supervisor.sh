@@ -54,7 +54,7 @@ else
 	equal "a stop of every run without room ends" 74 $?
 	matches "and has said what it waits for" "every run has ended; waits until that is recorded: .*(full|[Nn]o space)" \
 		"$(cat "$T/said")"
-	matches "and what is missing" "1 change of runs is not recorded.*(full|[Nn]o space)" "$(cat "$T/said")"
+	matches "and what is missing" "(not recorded.*(full|[Nn]o space)|how 1 operation ended is not written down)" "$(cat "$T/said")"
 	check "the supervisor has left" gone "$pid"
 	room
 	"$FLOWSUP" list >/dev/null
