@@ -273,6 +273,28 @@ base_version(const struct json *root, int *version, struct refusal *r, struct er
 	return 0;
 }
 
+/* Whatever names an operation by its node_id would mean either of two. */
+static int
+check_nodes(const struct json *list, const char *repeated, struct refusal *r, struct err *e)
+{
+	struct json_iter it = json_iterate(list);
+	struct json *seen = json_object();
+	const struct json *entry, *id;
+	int result = 0;
+
+	while (result == 0 && seen != NULL && json_next(&it, NULL, &entry)) {
+		id = json_get(entry, "node_id");
+		if (id != NULL && json_getn(seen, json_text(id)) != NULL)
+			result = refuse(r, "repeated_identity", entry, e, repeated);
+		else if (id != NULL)
+			seen = json_setn(seen, json_text(id), json_bool(true));
+	}
+	if (result == 0 && seen == NULL)
+		result = err_nomem(e);
+	json_unref(seen);
+	return result;
+}
+
 int
 plan_check(const struct json *plan, struct refusal *r, struct err *e)
 {
@@ -291,7 +313,7 @@ plan_check(const struct json *plan, struct refusal *r, struct err *e)
 				return refuse(r, "wrong_type", dep, e,
 				    "an element of `dep_indices` is not an integer");
 	}
-	return 0;
+	return check_nodes(plan, "two entries of `plan` have one node_id", r, e);
 }
 
 static int
@@ -315,25 +337,12 @@ static int
 check_spawned(const struct json *spawned, struct refusal *r, struct err *e)
 {
 	struct json_iter it = json_iterate(spawned);
-	struct json *seen = json_object();
 	const struct json *entry;
-	struct slice id;
-	int result = 0;
 
-	while (result == 0 && json_next(&it, NULL, &entry)) {
-		result = entry_check(CKPT_SPAWNED, entry, r, e);
-		if (result != 0)
-			break;
-		id = json_text(json_get(entry, "node_id"));
-		if (seen != NULL && json_getn(seen, id) != NULL)
-			result = refuse(r, "repeated_identity", entry, e,
-			    "two entries of `spawned` have one node_id");
-		seen = json_setn(seen, id, json_bool(true));
-	}
-	if (result == 0 && seen == NULL)
-		result = err_nomem(e);
-	json_unref(seen);
-	return result;
+	while (json_next(&it, NULL, &entry))
+		if (entry_check(CKPT_SPAWNED, entry, r, e) != 0)
+			return -1;
+	return check_nodes(spawned, "two entries of `spawned` have one node_id", r, e);
 }
 
 /* In a version 2 file `escalated_from` needs a guard beside it; see plan_needs_nodes(). */

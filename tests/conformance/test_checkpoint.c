@@ -85,6 +85,12 @@ static const struct refused refusals[] = {
 	    "foreign_identity"),
 	BAD_BASE("two spawned entries of one node", BASE_WITH("3", PLAN, "{}", "{}", "[" NODE("n") ","
 	    NODE("n") "]"), "repeated_identity"),
+	BAD_BASE("two plan entries of one node", BASE_WITH("3", "[{'agent_id':'a','dep_indices':[],"
+	    "'node_id':'n'},{'agent_id':'b','dep_indices':[],'node_id':'n'}]", "{}", "{}", "[]"),
+	    "repeated_identity"),
+	BAD_BASE("two plan entries of one node in version 2", V2_WITH("'version':2,",
+	    "[{'agent_id':'a','dep_indices':[],'node_id':'n'},{'agent_id':'b','dep_indices':[],"
+	    "'node_id':'n'}]", "[]", ""), "repeated_identity"),
 	BAD_BASE("number that is not finite", BASE_WITH("3", PLAN, "{'a':1e999}", "{}", "[]"),
 	    "not_finite"),
 	BAD_BASE("invalid UTF-8", BASE_WITH("3", PLAN, "{'a':'\xff'}", "{}", "[]"), "invalid_utf8"),

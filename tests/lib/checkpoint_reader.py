@@ -287,6 +287,9 @@ def check_base(root, version):
         check(entry, PLAN_MUST, PLAN_MAY, True, "unknown_plan_member")
         if not all(is_integer(i) for i in entry["dep_indices"]):
             refuse("wrong_type")
+    nodes = [e["node_id"] for e in root["plan"] if "node_id" in e]
+    if len(set(nodes)) < len(nodes):
+        refuse("repeated_identity")
     for name, entry in root["ops"].items():
         check_entry("op", entry)
         if name != entry["agent_id"]:
