@@ -1,6 +1,7 @@
 /* The output of operations, as it is or line by line, with the operation's name before each. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +17,7 @@
 enum {
 	CHUNK = 65536,
 	LINE_MOST = 65536, /* without a newline: given out in pieces of this size */
-	PREFIX_MOST = 24
+	PREFIX_SHARE = 3 /* on a terminal, of its columns */
 };
 
 static void
@@ -28,7 +29,7 @@ put_prefix(struct logs *l, const struct logs_source *s)
 
 	if (!l->prefixes)
 		return;
-	text_fit(&name, slice_of(s->op), l->prefix_width, out->unicode);
+	text_fit_id(&name, slice_of(s->op), l->prefix_width, out->unicode);
 	pad = l->prefix_width - text_width(buf_view(&name));
 	out_printf(out, "%s%s%*s | %s", out_style(out, OUT_DIM), buf_text(&name), pad > 0 ? pad : 0, "",
 	    out_style(out, OUT_PLAIN));
@@ -340,12 +341,13 @@ logs_pump(struct logs *l, struct logs_source *s, struct err *e)
 void
 logs_measure_prefixes(struct logs *l)
 {
+	const int most = l->c->out->width > 0 ? l->c->out->width / PREFIX_SHARE : INT_MAX;
 	size_t i;
 	int w;
 
 	for (i = 0; i < l->n; i++) {
 		w = text_width(slice_of(l->sources[i].op));
 		if (w > l->prefix_width)
-			l->prefix_width = w > PREFIX_MOST ? PREFIX_MOST : w;
+			l->prefix_width = w > most ? most : w;
 	}
 }

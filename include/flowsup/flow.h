@@ -171,7 +171,8 @@ int flow_read(const struct flow_source *source, struct flow **out, struct flow_d
     struct err *e);
 /* The same from a path or "-" (standard input), with the size limit applied while reading. */
 int flow_read_file(const char *path, struct flow **out, struct flow_diagnostics *d, struct err *e);
-/* A file of either syntax as one JSON object, with positions and no look at what it says. */
+/* A file of either syntax as one JSON object, with positions and no look at what it says; one with nothing in it, or
+ * only comments, has no members. */
 int flow_read_object(const char *path, struct json **out, struct err *e);
 /* From a normalised document (flow.json). Borrows doc. */
 int flow_from_document(const struct json *doc, struct flow **out, struct err *e);

@@ -440,10 +440,8 @@ read_yaml(struct slice text, struct json **out, struct json_where *where, struct
 	r = yaml_open(y, text);
 	if (r == 0)
 		r = yaml_events(y);
-	if (r == 0 && y->root == NULL)
-		r = empty_document(where, e);
 	if (r == 0) {
-		*out = y->root;
+		*out = y->root; /* NULL: it is empty */
 		y->root = NULL;
 	}
 	yaml_close(y);
@@ -529,9 +527,9 @@ read_json(struct slice text, struct json **out, struct json_where *where, struct
 	return -1;
 }
 
-int
-document_read(const struct flow_source *source, struct json **out, struct json_where *where,
-    struct err *e)
+/* *out stays NULL where there is nothing in it. */
+static int
+read_any(const struct flow_source *source, struct json **out, struct json_where *where, struct err *e)
 {
 	struct slice text = source->text;
 
@@ -540,7 +538,7 @@ document_read(const struct flow_source *source, struct json **out, struct json_w
 		return err_set(e, ERR_LIMIT, "the document is larger than %zu MiB",
 		    JSON_MAX_DOCUMENT >> 20);
 	if (text.len == 0)
-		return empty_document(where, e);
+		return 0;
 	if (source->json)
 		return read_json(text, out, where, e);
 	if (text.len >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0)
@@ -548,4 +546,26 @@ document_read(const struct flow_source *source, struct json **out, struct json_w
 	if (check_text(text, where, e) < 0 || check_depth(text, where, e) < 0)
 		return -1;
 	return read_yaml(text, out, where, e);
+}
+
+int
+document_read(const struct flow_source *source, struct json **out, struct json_where *where,
+    struct err *e)
+{
+	*out = NULL;
+	if (read_any(source, out, where, e) != 0)
+		return -1;
+	return *out != NULL ? 0 : empty_document(where, e);
+}
+
+int
+document_read_settings(const struct flow_source *source, struct json **out, struct json_where *where,
+    struct err *e)
+{
+	*out = NULL;
+	if (read_any(source, out, where, e) != 0)
+		return -1;
+	if (*out == NULL)
+		*out = json_object();
+	return *out != NULL ? 0 : err_nomem(e);
 }

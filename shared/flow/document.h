@@ -19,5 +19,8 @@ enum {
  */
 int document_read(const struct flow_source *source, struct json **out, struct json_where *where,
     struct err *e);
+/* The same, where a text with nothing in it, or only comments, is an object without members. */
+int document_read_settings(const struct flow_source *source, struct json **out, struct json_where *where,
+    struct err *e);
 
 #endif

@@ -220,7 +220,7 @@ flow_read_object(const char *path, struct json **out, struct err *e)
 	struct err local = {0};
 	int r = read_source(path, &source, &text, e);
 
-	if (r == 0 && document_read(&source, &v, &where, &local) < 0) {
+	if (r == 0 && document_read_settings(&source, &v, &where, &local) < 0) {
 		r = text_problem(&source, where, &d, &local);
 		if (e != NULL)
 			*e = local;

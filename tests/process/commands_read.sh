@@ -142,6 +142,17 @@ matches "on a terminal they are harmless, without colours" '^red\\x07' "$(on_ter
 equal "no control character gets there" 0 \
 	"$(on_terminal 80 "$FLOWSUP" logs "$id" nasty | LC_ALL=C tr -d '\n' | LC_ALL=C tr -cd '\000-\037' | wc -c)"
 equal "several have prefixes" "good       | one" "$("$FLOWSUP" logs "$id" | grep one | sed 's/^good  *|/good       |/')"
+others=$T/others
+long=$("$FLOWSUP" --home "$others" start --wait - 2>/dev/null <<'END'
+plan:
+  - {id: integration-test-database-postgres, run: echo pg}
+  - {id: integration-test-database-mysql, run: echo my}
+END
+)
+equal "names are whole" "integration-test-database-postgres|pg integration-test-database-mysql|my " \
+	"$("$FLOWSUP" --home "$others" logs "$long" | sort -r | tr -d ' ' | tr '\n' ' ')"
+equal "a narrow terminal cuts them in the middle" 2 \
+	"$(on_terminal 60 "$FLOWSUP" --home "$others" logs "$long" | grep -cE '^(.\[2m)?integra.*(gres|ysql) +\| ')"
 equal "as objects, a line each" '{"run":"'"$id"'","op":"good","attempt":1,"stderr":false,"text":"one","newline":true}' \
 	"$("$FLOWSUP" logs --json "$id" good | head -1)"
 equal "that stay valid, whatever was written" "end false" \

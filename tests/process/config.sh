@@ -15,6 +15,14 @@ matches "all of them" 'keep: \{"days":30,"runs":1000,"failed_days":90\}.*secrets
 cp "$T/printed" "$T/config/flowsup/config.yaml"
 equal "what is printed can be the file" "$(tail -n +2 "$T/printed")" "$("$FLOWSUP" config | tail -n +2)"
 
+config
+equal "one with nothing in it is as none" "$(tail -n +2 "$T/printed")" "$("$FLOWSUP" config | tail -n +2)"
+config '# keep: {days: 5}'
+equal "so is one of comments alone" "$(tail -n +2 "$T/printed")" "$("$FLOWSUP" config | tail -n +2)"
+rm "$T/config/flowsup/config.yaml"
+"$FLOWSUP" config >"$T/config/flowsup/config.yaml"
+equal "it can be made by being printed into" "$(tail -n +2 "$T/printed")" "$("$FLOWSUP" config | tail -n +2)"
+
 config 'keep: {days: 5}' 'notify: [sh, -c, "cat >>$T/told"]' 'durability: relaxed' 'inline_limit: 1k' \
 	'watchdog: 5m' 'secrets: store'
 matches "what the file says is printed" '"keep":\{"days":5,"runs":1000,"failed_days":90\}.*"inline_limit":1024.*"watchdog":"5m' \
