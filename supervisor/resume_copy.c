@@ -264,33 +264,37 @@ is_needed(const struct resuming *r, const struct attempt *a)
 	    is_interrupted(r, a, i));
 }
 
-static bool
-any_is_needed(const struct resuming *r)
+/* From *i on; NULL: no more. */
+static const struct attempt *
+next_needed(const struct resuming *r, size_t *i)
 {
-	size_t i;
+	const struct attempts *all = &r->attempts;
+	const struct attempt *a;
 
-	for (i = 0; i < r->attempts.nopen; i++)
-		if (is_needed(r, &r->attempts.open[i]))
-			return true;
-	return false;
+	for (; *i < all->nopen + all->nstopped; ++*i) {
+		a = *i < all->nopen ? &all->open[*i] : &all->stopped[*i - all->nopen];
+		if (is_needed(r, a))
+			return a;
+	}
+	return NULL;
 }
 
 int
 resuming_copy_attempts(const struct resuming *r, struct err *e)
 {
 	int run_fd, to = -1, rc = 0;
-	size_t i;
+	const struct attempt *a;
+	size_t i = 0;
 
-	if (!any_is_needed(r))
+	if (next_needed(r, &i) == NULL)
 		return 0;
 	run_fd = rundir_open(&r->t->home, r->new_run, e);
 	if (run_fd >= 0 && mkdirat(run_fd, RUN_OPS, 0700) != 0 && errno != EEXIST)
 		err_sys(e, ERR_CREATE, errno, "'%s'", RUN_OPS);
 	else if (run_fd >= 0)
 		to = fs_open_private_dir(run_fd, RUN_OPS, e);
-	for (i = 0; to >= 0 && rc == 0 && i < r->attempts.nopen; i++)
-		if (is_needed(r, &r->attempts.open[i]))
-			rc = copy_attempt(r, &r->attempts.open[i], to, e);
+	for (; to >= 0 && rc == 0 && (a = next_needed(r, &i)) != NULL; i++)
+		rc = copy_attempt(r, a, to, e);
 	if (to < 0)
 		rc = -1;
 	if (rc == 0 && (fsync(to) != 0 || fsync(run_fd) != 0))

@@ -30,20 +30,16 @@ enum {
 
 /* ---- Which attempts ---- */
 
-/* An operation's last start, where nobody has said its end. Ends of earlier attempts may stand behind it. */
-static const struct attempt *
-open_attempt(const struct attempts *all, const char *op)
+/* Whether it is its operation's last start. Ends of earlier attempts may stand behind it. */
+static bool
+is_last(const struct attempts *all, const struct attempt *a)
 {
-	const struct json *last = NULL;
 	size_t i = all->nlines;
 
-	while (i-- > 0 && last == NULL)
-		if (all->lines[i].kind == ATTEMPT_LINE_START && strcmp(all->lines[i].op, op) == 0)
-			last = all->lines[i].json; /* which those without an end have */
-	for (i = 0; i < all->nopen && last != NULL; i++)
-		if (all->open[i].line == last)
-			return &all->open[i];
-	return NULL;
+	while (i-- > 0)
+		if (all->lines[i].kind == ATTEMPT_LINE_START && strcmp(all->lines[i].op, a->op) == 0)
+			return all->lines[i].json == a->line; /* which those that are kept have */
+	return false;
 }
 
 /* ---- How it is ---- */
@@ -305,6 +301,22 @@ open_output(const struct resuming *r, const struct attempt *a)
 	return fd;
 }
 
+/* What a command has ended wrote nothing from then on; true where no command did. */
+static bool
+wrote_nothing_after(const struct resuming *r, const struct attempt *a, int out_fd)
+{
+	char dir[ATTEMPT_DIR_TEXT], class[STOP_CLASS_TEXT];
+	int ops_fd = resuming_open_ops(r, a);
+	double time = 0;
+	bool stopped;
+	struct stat st;
+
+	stopped = ops_fd >= 0 && stop_record_read(ops_fd, attempt_dir(a->op, a->attempt, dir), a->id, class, &time, NULL) == 0;
+	fd_close(&ops_fd);
+	return !stopped || (fstat(out_fd, &st) == 0 &&
+	    (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / (double)NS_PER_S <= time);
+}
+
 /* Whether its output is complete: then how its process ended does not matter. */
 static bool
 has_final_record(const struct resuming *r, const struct attempt *a)
@@ -321,7 +333,7 @@ has_final_record(const struct resuming *r, const struct attempt *a)
 	    provider_search_init(&search, r->environment, &e) != 0)
 		return false;
 	fd = open_output(r, a);
-	if (fd >= 0 && provider_load(&search, r->flow->ops[i].how->role->provider, &p, &e) == 0 &&
+	if (fd >= 0 && wrote_nothing_after(r, a, fd) && provider_load(&search, r->flow->ops[i].how->role->provider, &p, &e) == 0 &&
 	    provider_reading_new(p, NULL, NULL, &reading, &e) == 0 && provider_reading_feed_file(reading, fd, &e) == 0)
 		ended = provider_reading_ended(reading);
 	provider_reading_free(reading);
@@ -388,7 +400,13 @@ run_of(const struct resuming *r, const struct attempt *a)
 	return !r->is_run ? r->new_run : a->run != NULL ? a->run : r->t->session.run_id;
 }
 
-/* state NULL: nobody knows how it ended. */
+/* state NULL: nobody knows how it ended. What a stop or a kill ended has no end of its own either. */
+static bool
+was_interrupted(const char *state)
+{
+	return state == NULL || strcmp(state, "stopped") == 0;
+}
+
 static int
 add_fact(struct resuming *r, const struct attempt *a, const char *state, struct err *e)
 {
@@ -400,7 +418,10 @@ add_fact(struct resuming *r, const struct attempt *a, const char *state, struct 
 		of_op = json_set(of_op, "survivor", json_cstr(state));
 	if (state != NULL && strcmp(state, "ended") == 0)
 		line = json_set(line, "ended", json_bool(true));
-	of_op = json_set(of_op, state != NULL ? "start" : "interrupted", line);
+	if (state != NULL)
+		of_op = json_set(of_op, "start", json_ref(line));
+	of_op = was_interrupted(state) ? json_set(of_op, "interrupted", json_ref(line)) : of_op;
+	json_unref(line);
 	r->facts = json_set(r->facts, a->op, of_op);
 	return r->facts != NULL ? 0 : err_nomem(e);
 }
@@ -434,7 +455,7 @@ add_survivor(struct resuming *r, struct looking *l, const struct attempt *a, str
 
 	if (settled_state(l, a, &state, e) != 0)
 		return -1;
-	if (state == NULL && has_final_record(r, a))
+	if (was_interrupted(state) && has_final_record(r, a))
 		state = "ended";
 	/* Taking a failure over and trying it again is one step where the failure is to be tried again. */
 	if (state != NULL && strcmp(state, "ended") == 0 && cli_flag(r->c, "retry-failed") &&
@@ -459,17 +480,25 @@ resuming_survivors(struct resuming *r, struct err *e)
 	bool here, other_boot;
 	size_t i;
 
-	if (r->flow == NULL || r->attempts.nopen == 0)
+	if (r->flow == NULL)
 		return 0;
-	if (endops_is_here(&r->attempts, &here, &other_boot, e) != 0 ||
-	    (!r->is_run && run_id_make(r->new_run, e) != 0))
+	if (!r->is_run && r->attempts.nopen + r->attempts.nstopped > 0 && run_id_make(r->new_run, e) != 0)
+		return -1;
+	for (i = 0; i < r->attempts.nstopped; i++) {
+		a = &r->attempts.stopped[i];
+		if (is_last(&r->attempts, a) && add_fact(r, a, NULL, e) != 0)
+			return -1;
+	}
+	if (r->attempts.nopen == 0)
+		return 0;
+	if (endops_is_here(&r->attempts, &here, &other_boot, e) != 0)
 		return -1;
 	l.same_boot = here && !other_boot;
 	l.waits = r->lock_fd >= 0 || (!r->is_run && !cli_flag(r->c, "dry-run"));
 	l.until_ns = clock_monotonic_ns() + END_WAIT_MS * NS_PER_MS;
 	for (i = 0; i < r->attempts.nopen; i++) {
 		a = &r->attempts.open[i];
-		if (open_attempt(&r->attempts, a->op) == a && add_survivor(r, &l, a, e) != 0)
+		if (is_last(&r->attempts, a) && add_survivor(r, &l, a, e) != 0)
 			return -1;
 	}
 	return 0;

@@ -105,7 +105,7 @@ int agent_stdin(const struct agent *g, struct err *e);
 /* Its process runs. */
 void agent_started(struct attempt_run *a);
 /*
- * A limit of that class has passed. True: its final record was there by then, and it is ended as one that
+ * A limit of that class has passed, or a stop ends it. True: its final record was there by then, and it is ended as one that
  * does not leave; or some of its output is still to be read, and then that or the class decides.
  */
 bool agent_may_have_ended(struct attempt_run *a, enum op_class limit);

@@ -118,16 +118,6 @@ ending_drain(struct attempt_run *a)
 	send_next(a);
 }
 
-void
-ending_stop_all(struct worker *w)
-{
-	struct attempt_run *a;
-
-	for (a = w->live; a != NULL; a = a->following)
-		if (w->ops[a->op].state == OP_RUNNING)
-			ending_stop(a, CLASS_CANCELLED);
-}
-
 /* ---- What is left of the group ---- */
 
 /*
@@ -327,7 +317,7 @@ ending_children(struct worker *w)
 	}
 }
 
-/* ---- Limits ---- */
+/* ---- Limits, and a stop ---- */
 
 /* What an agent has said to its end by then counts all the same. */
 static void
@@ -335,6 +325,17 @@ limit_passed(struct attempt_run *a, enum op_class class)
 {
 	if (!agent_may_have_ended(a, class))
 		ending_stop(a, class);
+}
+
+/* What is being ended after its final record has a result, whoever wants it to end. */
+void
+ending_stop_all(struct worker *w)
+{
+	struct attempt_run *a;
+
+	for (a = w->live; a != NULL; a = a->following)
+		if (w->ops[a->op].state == OP_RUNNING && (a->agent == NULL || !a->agent->hung))
+			limit_passed(a, CLASS_CANCELLED);
 }
 
 static void

@@ -213,6 +213,8 @@ struct attempts {
 	size_t nlines;
 	struct attempt *open; /* starts without an end */
 	size_t nopen;
+	struct attempt *stopped; /* starts whose end is that a stop ended them */
+	size_t nstopped;
 	bool has_place;
 	struct proc_place place; /* of the latest worker line */
 	struct proc_id worker;	 /* the same */

@@ -151,7 +151,8 @@ read_quickly(struct slice text, struct attempt_fields *out)
 	    .attempt = (unsigned)attempt,
 	    .id = flat_id(&f, "pid", "start"),
 	    .reaper = flat_id(&f, "reaper", "reaper_start"),
-	    .run = run->text};
+	    .run = run->text,
+	    .class = member(&f, "class")->text};
 	/* Whatever is not as it is written is for those who judge it. */
 	return (out->kind == ATTEMPT_LINE_END || (out->kind == ATTEMPT_LINE_START && out->id.pid > 0)) &&
 	    out->op.data != NULL && attempt >= 1 && attempt <= INT32_MAX &&
@@ -193,6 +194,7 @@ take_fields(struct json *line, struct attempt_fields *out)
 	    .id = json_id(line, "pid", "start"),
 	    .reaper = json_id(line, "reaper", "reaper_start"),
 	    .run = json_member_text(line, "run"),
+	    .class = json_member_text(line, "class"),
 	    .json = line};
 	if (out->kind == ATTEMPT_LINE_START || out->kind == ATTEMPT_LINE_END)
 		return out->op.data != NULL && out->attempt > 0 &&

@@ -10,7 +10,8 @@ struct attempt_fields {
 	unsigned attempt;	   /* the same */
 	struct proc_id id, reaper; /* of a start; pid 0: not there */
 	struct slice run;	   /* of a start; data NULL: not there */
-	struct json *json;	   /* the line, where it had to be read whole: op and run lie in it; else NULL */
+	struct slice class;	   /* of an end; the same */
+	struct json *json;	   /* the line, where it had to be read whole: op, run and class lie in it; else NULL */
 };
 
 /*

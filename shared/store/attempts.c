@@ -18,7 +18,7 @@ struct reading {
 
 struct start {
 	size_t line;
-	bool ended;
+	bool ended, stopped; /* stopped: ended by a stop */
 };
 
 static bool
@@ -126,29 +126,44 @@ add_start(struct reading *r, const struct attempt_line *line, const struct attem
 }
 
 static void
-add_end(struct reading *r, const struct attempt_line *line)
+add_end(struct reading *r, const struct attempt_line *line, struct slice class)
 {
 	uint32_t start = r->nslots > 0 ? *find_slot(r, line->op, line->attempt) : 0;
 
-	if (start != 0)
-		r->starts[start - 1].ended = true;
+	if (start == 0)
+		return;
+	r->starts[start - 1].ended = true;
+	r->starts[start - 1].stopped = slice_is(class, "cancelled");
+	r->a.nstopped += r->starts[start - 1].stopped;
 }
 
 static int
-keep_open_ones(struct reading *r, struct err *e)
+keep_start(struct reading *r, size_t i, struct attempt *to, struct err *e)
+{
+	*to = r->a.open[i];
+	to->line = attempt_line_json(&r->a.lines[r->starts[i].line]);
+	if (to->line == NULL)
+		return err_nomem(e);
+	to->run = json_cstr_of(json_get(to->line, "run"));
+	return 0;
+}
+
+/* Of all starts those without an end, and apart from them those that a stop ended. */
+static int
+keep_unfinished(struct reading *r, struct err *e)
 {
 	struct attempts *a = &r->a;
 	size_t i, kept = 0;
 
+	a->stopped = calloc(a->nstopped + 1, sizeof(*a->stopped));
+	if (a->stopped == NULL)
+		return err_nomem(e);
+	a->nstopped = 0;
 	for (i = 0; i < a->nopen; i++) {
-		if (r->starts[i].ended)
-			continue;
-		a->open[kept] = a->open[i];
-		a->open[kept].line = attempt_line_json(&a->lines[r->starts[i].line]);
-		if (a->open[kept].line == NULL)
-			return err_nomem(e);
-		a->open[kept].run = json_cstr_of(json_get(a->open[kept].line, "run"));
-		kept++;
+		if (r->starts[i].stopped && keep_start(r, i, &a->stopped[a->nstopped++], e) != 0)
+			return -1;
+		if (!r->starts[i].ended && keep_start(r, i, &a->open[kept++], e) != 0)
+			return -1;
 	}
 	a->nopen = kept;
 	return 0;
@@ -208,7 +223,7 @@ take_fields(struct reading *r, struct attempt_line *line, const struct attempt_f
 	line->attempt = f->attempt;
 	if (f->kind == ATTEMPT_LINE_START)
 		return add_start(r, line, f, e) == 0 ? 1 : -1;
-	add_end(r, line);
+	add_end(r, line, f->class);
 	return 1;
 }
 
@@ -261,7 +276,7 @@ add_lines(struct reading *r, struct err *e)
 		if (add_line(r, line, e) != 0)
 			return -1;
 	r->a.torn = text.len > 0;
-	return keep_open_ones(r, e);
+	return keep_unfinished(r, e);
 }
 
 /* No file: nothing was ever started. */
@@ -359,6 +374,7 @@ attempts_clear(struct attempts *a)
 		json_unref(a->lines[i].json);
 	free(a->lines);
 	free(a->open);
+	free(a->stopped);
 	free(a->names);
 	buf_clear(&a->text);
 	*a = (struct attempts){0};
