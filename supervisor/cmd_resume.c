@@ -62,11 +62,24 @@ static const struct cli_option options[] = {
 
 /* ---- Whether there is anything to resume ---- */
 
+/* What waits for somebody now is the latest of its chain. */
 static int
-already_resumed(const struct session *s, struct err *e)
+already_resumed(const struct resuming *r, struct err *e)
 {
+	const struct session *s = &r->t->session;
+	struct session latest;
+	int rc;
+
 	err_set(e, ERR_REFUSED, "run %s was already resumed, as run %s", s->run_id, s->resumed_as_run);
-	return err_hint(e, "flowsup show %s", s->resumed_as_run);
+	if (session_latest(r->t->store, s->run_id, &latest, &(struct err){0}) != 0)
+		return err_hint(e, "flowsup show %s", s->resumed_as_run);
+	if (latest.status == STATUS_PAUSED || latest.status == STATUS_CRASHED)
+		rc = err_hint(e, "flowsup resume %s   # it %s", latest.run_id,
+		    latest.status == STATUS_PAUSED ? "is paused" : "has crashed");
+	else
+		rc = err_hint(e, "flowsup show %s", latest.run_id);
+	session_clear(&latest);
+	return rc;
 }
 
 static int
@@ -101,7 +114,7 @@ take_lock(struct resuming *r, struct err *e)
 		if (target_reload(r->t, e) != 0)
 			return -1;
 		if (r->t->session.resumed_as_run[0] != '\0')
-			return already_resumed(&r->t->session, e);
+			return already_resumed(r, e);
 		if (r->lock_fd >= 0)
 			return r->by_policy && (!session_is_restarting(&r->t->session) ||
 			    seek_is_killed(&r->t->home, r->t->session.run_id))
@@ -231,7 +244,7 @@ check_lock(struct resuming *r, struct err *e)
 	if (target_reload(r->t, e) != 0)
 		return -1;
 	if (r->t->session.resumed_as_run[0] != '\0')
-		return already_resumed(&r->t->session, e);
+		return already_resumed(r, e);
 	return held ? is_locked(r, e) : 0;
 }
 
@@ -241,7 +254,7 @@ resume_dead(struct resuming *r, struct err *e)
 	int rc;
 
 	if (r->t->session.resumed_as_run[0] != '\0')
-		return already_resumed(&r->t->session, e);
+		return already_resumed(r, e);
 	if (check_place(r, e) != 0)
 		return -1;
 	rc = cli_flag(r->c, "dry-run") ? check_lock(r, e) : take_lock(r, e);

@@ -86,6 +86,21 @@ equal "and when it is free the run goes on" 0 $?
 new=$(cat "$T/id")
 refused "a resumed one" 4 "run $run was already resumed, as run $new" RefusedError "$run"
 "$FLOWSUP" wait "$new" 2>"$T/err"
+matches "with what shows the latest" "hint: flowsup show $new$" "$("$FLOWSUP" resume "$run" 2>&1)"
+rm -f go
+long=$("$FLOWSUP" start slow.json)
+wait_until status_is "$long" running
+lose_worker "$long"
+next=$("$FLOWSUP" resume "$long" 2>"$T/err")
+wait_until status_is "$next" running
+"$FLOWSUP" pause "$next" --wait 2>"$T/err"
+matches "and where that is paused, with what has it go on" "hint: flowsup resume $next   # it is paused" \
+	"$("$FLOWSUP" resume "$long" 2>&1)"
+lose_worker "$next"
+matches "or has crashed" "hint: flowsup resume $next   # it has crashed" "$("$FLOWSUP" resume "$long" 2>&1)"
+last=$("$FLOWSUP" resume "$next" 2>"$T/err")
+touch go
+"$FLOWSUP" wait "$last" 2>"$T/err"
 nothing "nothing of it crashed" "" "no run waits to be resumed" --all-crashed
 wait "$holder"
 plan
