@@ -18,10 +18,7 @@
 
 enum {
 	TRY_MS = 100,
-	LOCK_LIMIT_MS = 10000,
-	UNKNOWN_SHOWN = 8, /* of processes that may be anybody's */
-	WORDS_SHOWN = 60,
-	WORDS_BYTES = 4096
+	LOCK_LIMIT_MS = 10000
 };
 
 static const int interruptions[] = {SIGHUP, SIGINT, SIGTERM};
@@ -42,9 +39,8 @@ struct killing {
 	struct err row;	       /* why the row could not be written */
 	/* Processes that nothing tells of: an operation was to leave what it started; the worker was dead, and nobody
 	 * took up what lost its parent; or who did knows of some that may be anybody's. */
-	bool leaves, orphaned;
-	struct buf unknown;
-	unsigned nunknown;
+	bool leaves;
+	struct leftover_unknown unknown;
 	bool seen_below; /* whatever lost its parent was below the worker */
 	struct proc_id worker; /* as the log tells, in this boot; or pid 0 */
 	struct proc_id *seen; /* what descended from the worker */
@@ -337,49 +333,16 @@ check_place(struct killing *k, struct err *e)
 	return -1;
 }
 
-/* A proc_each. */
-static int
-note_unknown(void *arg, const struct proc_stat *st, int pidfd)
-{
-	struct killing *k = arg;
-	char words[WORDS_BYTES];
-	ssize_t len = proc_command(st->pid, words, sizeof(words)), i;
-
-	(void)pidfd;
-	if (k->nunknown++ >= UNKNOWN_SHOWN)
-		return 0;
-	for (i = 0; i + 1 < len; i++)
-		if (words[i] == '\0')
-			words[i] = ' ';
-	buf_printf(&k->unknown, "%sprocess %d", k->nunknown > 1 ? ", " : "", (int)st->pid);
-	if (len > 0)
-		buf_printf(&k->unknown, " (%.*s)", WORDS_SHOWN, words);
-	return 0;
-}
-
-/*
- * Of a run whose worker was dead: what left session and environment, then or as its answer to TERM, came to the
- * supervisor when it lost its parent, if that one had started the worker.
- */
+/* Of a run whose worker was dead; also what was started as an answer to TERM. */
 static void
 look_for_unknown(struct killing *k)
 {
 	const struct session *s = &k->t->session;
-	struct proc_id supervisor = {0};
-	struct err e = {0};
-	bool stopped;
-	pid_t pid;
 
 	if (k->seen_below || k->worker.pid == 0 || s->resumed_as_run[0] != '\0' ||
 	    (!k->moved && s->status != STATUS_CRASHED))
 		return;
-	pid = client_supervisor(&k->t->home, &stopped);
-	k->orphaned = pid == 0 || proc_identify(pid, &supervisor, NULL) != 0 ||
-	    supervisor.start_ticks > k->worker.start_ticks;
-	if (!k->orphaned && leftover_each_unknown(pid, note_unknown, k, &e) < 0) {
-		cli_note("run %s: below supervisor %d: %s", s->run_id, (int)pid, e.msg);
-		k->orphaned = true;
-	}
+	leftover_look_unknown(&k->t->home, s, &k->attempts, &k->unknown);
 }
 
 /* ---- Saying it ---- */
@@ -387,7 +350,7 @@ look_for_unknown(struct killing *k)
 static bool
 may_be_left(const struct killing *k)
 {
-	return (k->leaves && !k->seen_below) || k->orphaned || k->nunknown > 0;
+	return (k->leaves && !k->seen_below) || k->unknown.orphaned || k->unknown.n > 0;
 }
 
 static void
@@ -398,13 +361,7 @@ tell_what_may_be_left(const struct killing *k)
 	if (k->leaves && !k->seen_below)
 		cli_note("run %s: operations with leave: what these have started in sessions of their own, without "
 		    "their environment, is known to nobody once its parent is gone", run_id);
-	if (k->orphaned)
-		cli_note("run %s: its worker had died, and the supervisor that had started it: what operations have "
-		    "started in sessions of their own, without their environment, is known to nobody once its parent "
-		    "is gone", run_id);
-	if (k->nunknown > 0)
-		cli_note("run %s: may be of it, as of any run whose worker has died: %s%s", run_id,
-		    buf_text(&k->unknown), k->nunknown > UNKNOWN_SHOWN ? ", and more" : "");
+	leftover_tell_unknown(&k->unknown, run_id);
 }
 
 static void
@@ -575,7 +532,7 @@ run(struct cli *c, struct err *e)
 	endops_clear(&k.ended);
 	attempts_clear(&k.attempts);
 	free(k.seen);
-	buf_clear(&k.unknown);
+	buf_clear(&k.unknown.text);
 	fd_close(&k.lock_fd);
 	fd_close(&k.run_fd);
 	target_close(&t);

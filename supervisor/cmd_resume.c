@@ -14,6 +14,7 @@
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
 #include "lacking.h"
+#include "leftover.h"
 #include "mailbox.h"
 #include "policy.h"
 #include "resuming.h"
@@ -213,6 +214,23 @@ has_completed(const struct resuming *r)
 	return !r->is_run && r->plan.nrows > 0 && resume_is_accepted(&r->plan);
 }
 
+/* It is not ended, for nothing proves whose it is, and may run beside what runs again. */
+static void
+tell_unknown(const struct resuming *r)
+{
+	struct leftover_unknown unknown = {0};
+	struct err ignored = {0};
+	bool here, other_boot;
+
+	if (!r->is_run || r->t->session.status != STATUS_CRASHED || !r->attempts.has_place ||
+	    endops_is_here(&r->attempts, &here, &other_boot, &ignored) != 0 || !here || other_boot)
+		return;
+	leftover_look_unknown(&r->t->home, &r->t->session, &r->attempts, &unknown);
+	unknown.orphaned = false; /* so it is after each death of a supervisor, and nothing can be done */
+	leftover_tell_unknown(&unknown, r->t->session.run_id);
+	buf_clear(&unknown.text);
+}
+
 /* Everything is looked at before anything is done. */
 static int
 resume_examined(struct resuming *r, struct err *e)
@@ -221,6 +239,7 @@ resume_examined(struct resuming *r, struct err *e)
 		return -1;
 	resuming_tell_report(r);
 	resuming_tell_unheard(r);
+	tell_unknown(r);
 	resuming_tell_changes(r);
 	if (r->is_run)
 		mailbox_tell_lost(r->c, r->t->store, &r->t->session);

@@ -16,6 +16,19 @@
  * no marks: nobody knows whose it is. How many were visited, or -1.
  */
 int leftover_each_unknown(pid_t supervisor, proc_each *each, void *arg, struct err *e);
+/*
+ * Of those, what may be of a run: not what had begun before its dead worker did, whose line is of this boot. The text is the
+ * caller's. What left session and environment came to the supervisor when it lost its parent, if that one had
+ * started the worker; else nobody knows it.
+ */
+struct leftover_unknown {
+	struct buf text;
+	unsigned n;
+	bool orphaned;
+};
+void leftover_look_unknown(const struct home *h, const struct session *s, const struct attempts *a,
+    struct leftover_unknown *out);
+void leftover_tell_unknown(const struct leftover_unknown *u, const char *run_id);
 
 /*
  * The processes that bear the marks of runs of this home. They are looked for with the first question,

@@ -53,6 +53,9 @@ astray() { # FLOW: it runs, and its worker dies
 	wait_until status_of_run crashed
 }
 astray "$T/astray.yaml"
+said=$("$FLOWSUP" resume --dry-run "$RUN" 2>&1)
+matches "a dry resume names what came to the supervisor unmarked" "may be of it.*: process $pid \(sleep 1000\)" "$said"
+check "and leaves it" alive "$pid"
 said=$("$FLOWSUP" kill "$RUN" 2>&1)
 equal "kill of a crashed run" 0 $?
 matches "ends what is known" "run $RUN: crashed; processes of operations ended: [1-9]" "$said"
@@ -66,6 +69,15 @@ wait_until gone "$pid"
 said=$("$FLOWSUP" kill "$RUN" 2>&1)
 matches "with that gone nothing is left" "\(crashed\), and nothing of it runs\$" "$said"
 matches "which programs are told" '"may_be_left":false' "$("$FLOWSUP" kill "$RUN" --json)"
+
+# A resume names it as well, before it goes on beside it.
+astray "$T/astray.yaml"
+next=$("$FLOWSUP" resume "$RUN" 2>"$T/said")
+matches "a resume names it" "may be of it.*: process $pid \(sleep 1000\)" "$(cat "$T/said")"
+equal "once" 1 "$(grep -c 'may be of it' "$T/said")"
+"$FLOWSUP" kill "$next" 2>/dev/null
+kill -KILL "$pid"
+wait_until gone "$pid"
 
 # What is started as an answer to TERM comes to the supervisor as well.
 cat >"$T/answers.yaml" <<'END_OF_FLOW'
