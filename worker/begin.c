@@ -398,6 +398,7 @@ make_operations(struct worker *w, struct err *e)
 		    made < INT32_MAX)
 			w->ops[i].attempts = (uint32_t)made;
 	}
+	reactive_go_on(w);
 	anew_begin(w);
 	if (taken_begin(w, e) != 0)
 		return -1;

@@ -118,15 +118,31 @@ note_no_list(struct worker *w, const char *id)
 		telling_set(w, &g->fork_told, json_ref(g->without_list));
 }
 
+/* What the last of its items would be called. */
+static int
+check_ids(struct worker *w, uint32_t i, size_t n, struct err *e)
+{
+	const char *id = w->flow->ops[i].id;
+	char last[FLOW_MAX_ID + 24];
+
+	if (n == 0 || snprintf(last, sizeof(last), "%s.%zu", id, n - 1) <= FLOW_MAX_ID)
+		return 0;
+	note_no_list(w, source_of(w, i));
+	return err_set(e, ERR_LIMIT, "foreach: the list has %zu item%s, and the id of the last one, %s, would be longer "
+	    "than %d characters: give %s a shorter id", n, n == 1 ? "" : "s", last, FLOW_MAX_ID, id);
+}
+
 /* All or none: a list that is cut short would look as if it were whole. */
 static int
 check_room(struct worker *w, uint32_t i, size_t n, struct err *e)
 {
-	size_t missing = count_missing(w, i, n);
+	size_t missing = count_missing(w, i, n), room = reactive_left(w, true) + w->reactive->reserved[i];
 	uint64_t others;
 
-	if (missing <= reactive_left(w, true))
+	if (missing <= room) {
+		reactive_reserve(w, i, missing);
 		return 0;
+	}
 	/* No bound allows as many: what helps is another list. */
 	if (planned_and_grown(w) + missing > FLOW_MAX_OPERATIONS) {
 		note_no_list(w, source_of(w, i));
@@ -139,9 +155,11 @@ check_room(struct worker *w, uint32_t i, size_t n, struct err *e)
 	if (planned_and_grown(w) + others + missing > FLOW_MAX_OPERATIONS)
 		return err_set(e, ERR_LIMIT, "foreach: the list has %zu item%s, others for which there was no room have %llu, "
 		    "and a run may have at most %d operations", n, n == 1 ? "" : "s", (unsigned long long)others, FLOW_MAX_OPERATIONS);
+	if (missing < n)
+		return err_set(e, ERR_LIMIT, "foreach: the list has %zu items, of which %zu are there already, and no more "
+		    "than %zu operation%s may be added still (max_ops)", n, n - missing, room, room == 1 ? "" : "s");
 	return err_set(e, ERR_LIMIT, "foreach: the list has %zu item%s, and no more than %zu operation%s "
-	    "may be added still (max_ops)", n, n == 1 ? "" : "s", reactive_left(w, true),
-	    reactive_left(w, true) == 1 ? "" : "s");
+	    "may be added still (max_ops)", n, n == 1 ? "" : "s", room, room == 1 ? "" : "s");
 }
 
 /* Each list alone would fit, all of them under no bound. */
@@ -212,6 +230,7 @@ end_with(struct worker *w, uint32_t i, enum op_class class, const struct err *wh
 		if (ckpt_digest(o.response, o.digest, NULL) != 0)
 			o.digest[0] = '\0';
 	}
+	reactive_reserve(w, i, 0);
 	w->reactive->lists = json_remove(w->reactive->lists, slice_of(w->flow->ops[i].id));
 	w->settling++;
 	settle_plain(w, i, &o);
@@ -252,7 +271,7 @@ expand_some(struct worker *w, uint32_t i)
 		end_without_list(w, i, &e);
 		return true;
 	}
-	if (at == 0 && check_room(w, i, json_length(list), &e) != 0) {
+	if (at == 0 && (check_ids(w, i, json_length(list), &e) != 0 || check_room(w, i, json_length(list), &e) != 0)) {
 		end_with(w, i, CLASS_LIMIT, &e, 0);
 		return true;
 	}
@@ -284,6 +303,40 @@ reactive_list_read(struct worker *w, uint32_t i, struct json *list, const struct
 	e = *why;
 	err_wrap(&e, "foreach: in the response of %s", w->flow->ops[list_is_in(w, i)].id);
 	end_without_list(w, i, &e);
+}
+
+/* A list that is in a file is read here, as all of this may block. What is no list any more is told later. */
+static size_t
+count_items(struct worker *w, uint32_t i)
+{
+	uint32_t from = list_is_in(w, i);
+	struct json *response = NULL;
+	const struct json *list = NULL;
+	struct err e = {0};
+	size_t n;
+
+	if (from == OP_NO_INDEX || w->ops[from].response == NULL)
+		return 0;
+	if (!w->ops[from].by_reference)
+		response = json_ref(w->ops[from].response);
+	else if (flow_response_read(w->run_fd, w->ops[from].response, w->flow->ops[from].how->response,
+		     w->ops[from].state == OP_COMPLETED, &response, &e) != 0)
+		return 0;
+	list = json_pointer_get(response, pointer_of(w, i), &e);
+	n = list != NULL && json_type(list) == JSON_ARRAY ? json_length(list) : 0;
+	json_unref(response);
+	return n;
+}
+
+void
+reactive_go_on(struct worker *w)
+{
+	uint32_t i;
+
+	for (i = 0; w->reactive != NULL && i < w->flow->nplanned; i++)
+		if (w->flow->ops[i].how->foreach_pointer != NULL && !op_is_settled(&w->ops[i]) &&
+		    reactive_find(w, i, "0") != OP_NO_INDEX)
+			reactive_reserve(w, i, count_missing(w, i, count_items(w, i)));
 }
 
 void

@@ -36,6 +36,8 @@ reactive_left(const struct worker *w, bool item)
 	most = item ? flow_max_growth(w->flow) : r->cap;
 	if (!item && w->flow->max_ops < 0)
 		used = r->asked;
+	else
+		used += r->reserved_all;
 	return most > used ? most - used : 0;
 }
 
@@ -53,6 +55,15 @@ tell_counts(struct worker *w)
 	o = json_set(o, "escalated", json_uint(g->escalated));
 	o = json_set(o, "items", json_uint(g->items));
 	telling_set(w, &w->growth.told, json_set(o, "rejected", rejected));
+}
+
+void
+reactive_reserve(struct worker *w, uint32_t i, size_t n)
+{
+	struct reactive *r = w->reactive;
+
+	r->reserved_all = r->reserved_all - r->reserved[i] + n;
+	r->reserved[i] = n;
 }
 
 static void
@@ -266,11 +277,12 @@ make_tables(struct worker *w, struct err *e)
 
 	op_list_init(&r->expanding);
 	r->children = calloc(reactive_most(w) - w->flow->nplanned + 1, sizeof(*r->children));
+	r->reserved = calloc(w->flow->nplanned + 1, sizeof(*r->reserved));
 	r->keys = json_object();
 	r->positions = json_object();
 	r->lists = json_object();
 	r->ordinals = before != NULL && json_type(before) == JSON_OBJECT ? json_ref(before) : json_object();
-	if (r->children == NULL)
+	if (r->children == NULL || r->reserved == NULL)
 		return err_nomem(e);
 	for (i = (uint32_t)w->flow->nplanned; i < w->flow->nops; i++)
 		take_over(w, i);
@@ -327,6 +339,7 @@ reactive_clear(struct worker *w)
 	json_unref(r->positions);
 	json_unref(r->lists);
 	free(r->children);
+	free(r->reserved);
 	free(r);
 	w->reactive = NULL;
 }
@@ -441,6 +454,8 @@ count_new(struct worker *w, uint32_t i)
 	const struct flow_grown *g = flow_grown(w->flow, i);
 
 	r->room--;
+	if (g->kind == FLOW_GROWN_ITEM && r->reserved[g->parent] > 0)
+		reactive_reserve(w, g->parent, r->reserved[g->parent] - 1);
 	r->asked += g->kind != FLOW_GROWN_ITEM;
 	count_kind(w, g);
 	tell_counts(w);

@@ -34,6 +34,9 @@ struct reactive {
 	size_t asked;	    /* spawned and retried: what it bounds without max_ops */
 	struct json *keys;  /* object: "<emitter's node> <key>": index */
 	struct json *ordinals; /* object, by an operation's id: the highest number a child of it had */
+	/* By planned operation: items of a foreach that has begun and that are still to be added. Nobody else gets
+	 * their room. */
+	size_t *reserved, reserved_all;
 	struct op_list expanding;
 	struct json *positions; /* object, by index: the next item of one that is expanding */
 	struct json *lists; /* object, by id: of those that expand, what was read from a response in a file */
@@ -61,10 +64,12 @@ struct reactive_new {
 int reactive_add(struct worker *w, struct reactive_new *n, uint32_t *out, struct err *e);
 /* The operation that this one has asked for under a key, or OP_NO_INDEX. */
 uint32_t reactive_find(const struct worker *w, uint32_t emitter, const char *key);
-/* How many more may be added; items do not count where max_ops is not given. */
 /* What an operation does, as an entry has it: a text or an argv; NULL: it is no valid text. */
 struct json *reactive_work(const struct flow_op *op);
+/* How many more may be added, without what is reserved; items do not count where max_ops is not given. */
 size_t reactive_left(const struct worker *w, bool item);
+/* That many items of i are to be added still. */
+void reactive_reserve(struct worker *w, uint32_t i, size_t n);
 struct reactive_child *reactive_child_of(const struct worker *w, uint32_t i);
 /* What makes two requests equal. The reason does not: it says why, not what. */
 int reactive_digest(const struct wish *wish, char to[CKPT_DIGEST_TEXT], struct err *e);

@@ -645,6 +645,8 @@ void reactive_tell_room(struct worker *w);
 void reactive_list_read(struct worker *w, uint32_t i, struct json *list, const struct err *why);
 /* A foreach over a response is ready: its items are added, some in each turn. */
 void reactive_expand(struct worker *w, uint32_t i);
+/* At the beginning, with what is recorded in place: what a foreach has begun has its room. Blocks. */
+void reactive_go_on(struct worker *w);
 void reactive_expand_more(struct worker *w);
 bool reactive_is_expanding(const struct worker *w);
 

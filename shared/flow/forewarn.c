@@ -54,6 +54,29 @@ warn_of_length(struct reader *r, const struct draft *d)
 	    "an id of at most %d characters", FLOW_MAX_ID - SHORTEST_ADDITION);
 }
 
+/* As many items as a list may have, by the numbers behind the id. */
+static void
+warn_of_items(struct reader *r, const struct draft *d)
+{
+	const struct flow_op *op = first_op(r, d);
+	int64_t most = r->own->f.max_ops >= 0 ? r->own->f.max_ops : FLOW_MAX_OPERATIONS, fit = 1;
+	size_t room = FLOW_MAX_ID - strlen(op->id), digits = 1;
+	int64_t n;
+
+	fit = room > 1; /* of one digit behind the dot: ten */
+
+	for (n = most - 1; n >= 10; n /= 10)
+		digits++;
+	if (most <= 0 || room >= digits + 1)
+		return;
+	for (; room > 1; room--)
+		fit *= 10;
+	hint(warning(r, json_get(d->object, "id"),
+		 "its id has no room for the numbers of more than %lld item%s: with a longer list it will fail",
+		 (long long)fit, fit == 1 ? "" : "s"),
+	    "an id of at most %zu characters", FLOW_MAX_ID - digits - 1);
+}
+
 /* Of a class that only agents fail with; a person who has denied is not asked again. */
 static void
 warn_of_denial(struct reader *r, const struct draft *d)
@@ -81,8 +104,10 @@ forewarn(struct reader *r)
 		if (d->count == 0 || d->own)
 			continue;
 		snprintf(r->context, sizeof(r->context), "operation \"%s\": ", d->id);
-		if (first_op(r, d)->how->foreach_pointer != NULL)
+		if (first_op(r, d)->how->foreach_pointer != NULL) {
 			warn_of_text(r, d);
+			warn_of_items(r, d);
+		}
 		warn_of_length(r, d);
 		warn_of_denial(r, d);
 		r->context[0] = '\0';

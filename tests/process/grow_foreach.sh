@@ -232,10 +232,29 @@ grows() { # length of the id, reactive, role
 matches "an id without room for what is asked for is, too" 'its id has no room for ".s1".*at most 61 characters' "$(grows 62 all)"
 matches "also where only another try may come" 'its id has no room' "$(grows 64 off ', assignee: low')"
 equal "not where there is room, nor where nothing is asked for" "" "$(grows 61 all)$(grows 64 off)$(grows 64 '[low]')"
+items() { # length of the id, more of the document
+	warns <<-Y
+		${2-}
+		plan: [{id: list, response: json, run: 'true'}, {id: $(long "$1"), needs: [list], foreach: "", run: 'true'}]
+	Y
+}
+matches "an id without room for the numbers of many items is, too" 'its id has no room for the numbers of more than 100 items.*at most 58 characters' "$(items 61)"
+matches "or of any" 'no room for the numbers of more than 0 items' "$(items 63)"
+equal "not where a list cannot be as long" "" "$(items 58)$(items 61 'max_ops: 100')"
 matches "a denial that is tried again is, too" '"denied" is never tried again' "$(warns <<'Y'
 plan: [{id: a, gate: approve, retry: {attempts: 3, on: [exit, denied]}, run: 'true'}]
 Y
 )"
+
+# ---- An id that has no room for the number of each item ----
+run_flow 2>/dev/null <<Y
+plan:
+  - {id: list, response: json, run: 'seq -s, 150 | sed "s/.*/[&]/"'}
+  - {id: $(long 61), needs: [list], foreach: "", run: 'true'}
+Y
+equal "nothing is added where the last items could not be" "failed limit 0" "$(run_status "$RUN") $(shown "op['$(long 61)']['class']") $(spawned 'len(s)')"
+matches "which says why" "the list has 150 items, and the id of the last one, x*\.149, would be longer than 64 characters: give x* a shorter id" \
+	"$(shown "op['$(long 61)']['why']")"
 
 # ---- A crash in the middle of many ----
 begin -j 4 <<'Y'
