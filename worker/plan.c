@@ -251,12 +251,12 @@ tell_cut(struct worker *w, size_t planned, struct buf *message)
 {
 	if (w->planning.left_out == 0)
 		return;
-	buf_printf(message, "its last %s left out: there may be at most %zu",
-	    w->planning.left_out == 1 ? "operation is" : "operations are", planned);
+	buf_printf(message, "its last %zu operation%s left out: there may be at most %zu", w->planning.left_out,
+	    w->planning.left_out == 1 ? " is" : "s are", planned);
 	event_int(w, "left_out", (int64_t)w->planning.left_out);
 	telling_set(w, &w->planning.cut_told,
 	    json_set(json_set(json_object(), "left_out", json_uint(w->planning.left_out)), "allowed", json_uint(planned)));
-	log_line(LOG_WARNING, "the plan: %zu too many: %s", w->planning.left_out, buf_text(message));
+	log_line(LOG_WARNING, "the plan: %s", buf_text(message));
 }
 
 static void

@@ -73,7 +73,7 @@ answers '[{"id":"a","run":"echo A"},{"id":"b","exec":["echo","B"]},{"id":"c","ru
 run_flow
 equal "with model_commands it may give commands" completed "$(run_status "$RUN")"
 equal "the plan is cut to max_ops" "planner a b " "$(ids "$(exported)")"
-matches "and that is said" '"operations":2,"left_out":1,"message":"its last operation is left out: there may be at most 2' "$(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl")"
+matches "and that is said" '"operations":2,"left_out":1,"message":"its last 1 operation is left out: there may be at most 2' "$(grep '"event":"PlanAccepted"' "$(run_dir)/events.jsonl")"
 
 matches "by show, too" 'plan +its last 1 operation is left out: there may be at most 2' "$("$FLOWSUP" show "$RUN")"
 matches "and by its JSON" '"plan_cut":\{"left_out":1,"allowed":2\}' "$("$FLOWSUP" show "$RUN" --json)"
