@@ -276,6 +276,7 @@ tally_clear(struct tally *t)
 		free(t->running[t->nrunning].text);
 	}
 	free(t->running);
+	json_unref(t->rejected);
 	*t = (struct tally){0};
 }
 
@@ -336,6 +337,13 @@ unstarted(const struct json *event)
 	return NULL;
 }
 
+/* The next attempt is not started by this run. */
+static bool
+is_deferred_retry(const struct json *event)
+{
+	return slice_is(json_text(json_get(event, "event")), "NodeRetrying") && json_is_true(json_get(event, "deferred"));
+}
+
 const char *
 event_waits_for(const struct json *event)
 {
@@ -345,14 +353,44 @@ event_waits_for(const struct json *event)
 		strcmp(what, "approval") != 0 ? what : NULL;
 }
 
+/* Of many requests that are rejected for the same reason the first says it all. */
+static bool
+is_same_rejection(struct tally *t, const struct json *event)
+{
+	struct buf key = {0};
+	bool same;
+
+	if (!slice_is(json_text(json_get(event, "event")), "SpawnRejected"))
+		return false;
+	buf_printf(&key, "%s %s", render_member(event, "op"), render_member(event, "reason"));
+	if (t->rejected == NULL)
+		t->rejected = json_object();
+	same = !key.failed && json_getn(t->rejected, buf_view(&key)) != NULL;
+	t->rejected_again += same;
+	if (!same && !key.failed)
+		t->rejected = json_setn(t->rejected, buf_view(&key), json_bool(true));
+	buf_clear(&key);
+	return same;
+}
+
+static void
+add_rejections(const struct tally *t, const struct json *event, struct buf *to)
+{
+	if (t->rejected_again == 0 || !slice_is(json_text(json_get(event, "event")), "RunEnded"))
+		return;
+	buf_printf(to, "; %zu more request%s asked for in vain, as told above", t->rejected_again,
+	    t->rejected_again == 1 ? " was" : "s were");
+}
+
 bool
-event_line(const struct json *event, bool utc, struct buf *to)
+event_line(struct tally *t, const struct json *event, bool utc, struct buf *to)
 {
 	size_t which = kind_of(event);
 	struct slice op = json_text(json_get(event, "op"));
 	char when[TIME_TEXT];
 
-	if (which == SIZE_MAX || kinds[which].word == NULL || json_get(event, "again") != NULL)
+	if (which == SIZE_MAX || kinds[which].word == NULL || json_get(event, "again") != NULL ||
+	    is_same_rejection(t, event))
 		return false;
 	time_format(render_number(event, "time", 0), utc, when);
 	if (strlen(when) > CLOCK_AT + CLOCK_LENGTH)
@@ -365,7 +403,9 @@ event_line(const struct json *event, bool utc, struct buf *to)
 		buf_puts(to, unstarted(event));
 		return true;
 	}
-	if (event_waits_for(event) != NULL)
+	if (is_deferred_retry(event))
+		buf_puts(to, "failed; its next attempt is left to a resume");
+	else if (event_waits_for(event) != NULL)
 		buf_printf(to, "waits for %s", event_waits_for(event));
 	else
 		buf_puts(to, kinds[which].word);
@@ -376,5 +416,6 @@ event_line(const struct json *event, bool utc, struct buf *to)
 	if (kinds[which].kind != EVENT_SKIPPED || !add_cause(event, to))
 		add_detail(event, to);
 	render_leftovers(event, "; ", to);
+	add_rejections(t, event, to);
 	return true;
 }

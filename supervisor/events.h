@@ -43,6 +43,8 @@ struct tally {
 	size_t executed; /* attempts that ended with an outcome */
 	size_t saved;	 /* of these, durable */
 	size_t failed, skipped;
+	struct json *rejected; /* what was asked for in vain: "<operation> <reason>" */
+	size_t rejected_again; /* how often as before, so without a line of its own */
 };
 /* NULL: it does not run. */
 struct running *tally_running(struct tally *t, const char *op);
@@ -51,8 +53,8 @@ int tally_event(struct tally *t, const struct json *event, struct err *e);
 void tally_clear(struct tally *t);
 
 /* Appends one line for people (without newline, not yet neutralised); false when the event says
- * nothing worth a line. */
-bool event_line(const struct json *event, bool utc, struct buf *to);
+ * nothing worth a line, or only what one before has said; t is of the same run. */
+bool event_line(struct tally *t, const struct json *event, bool utc, struct buf *to);
 /* What an operation waits for before its start, by this event; NULL: no such event, or a person. */
 const char *event_waits_for(const struct json *event);
 

@@ -135,7 +135,7 @@ print_event(struct follower *w, struct slice line, const struct json *event)
 		out_puts(w->f->out, "\n");
 	} else if ((op != NULL && json_get(w->asked, op) != NULL) || is_known_progress(w, event)) {
 		return;
-	} else if (w->f->show == FOLLOW_LINES && event_line(event, w->f->utc, &b)) {
+	} else if (w->f->show == FOLLOW_LINES && event_line(&w->tally, event, w->f->utc, &b)) {
 		if (op != NULL)
 			add_answer(w, op, &b);
 		out_text(w->f->out, buf_view(&b), false);

@@ -325,6 +325,8 @@ retry_later(struct attempt_run *a, const struct outcome *o)
 	event_int(w, "code", o->code);
 	event_text(w, "message", o->message != NULL ? o->message : "");
 	event_int(w, "delay_ms", delay / NS_PER_MS);
+	if (admission_over(w))
+		event_true(w, "deferred");
 	if (a->leftovers > 0)
 		event_int(w, "leftovers", a->leftovers);
 	event_end(w);
