@@ -425,7 +425,7 @@ mark_killed(const struct killing *k)
 {
 	struct err e = {0};
 
-	if (k->run_fd >= 0 && seek_mark_killed(k->run_fd, &e) != 0)
+	if (k->run_fd >= 0 && seek_set_mark(k->run_fd, SEEK_KILLED, &e) != 0)
 		cli_note("run %s: %s; its policy may resume it", k->t->session.run_id, e.msg);
 }
 

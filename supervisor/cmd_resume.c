@@ -118,7 +118,7 @@ take_lock(struct resuming *r, struct err *e)
 			return already_resumed(r, e);
 		if (r->lock_fd >= 0)
 			return r->by_policy && (!session_is_restarting(&r->t->session) ||
-			    seek_is_killed(&r->t->home, r->t->session.run_id))
+			    seek_has_mark(&r->t->home, r->t->session.run_id, SEEK_KILLED))
 			    ? no_restart(&r->t->session, e)
 			    : 0;
 		if (why.code != ERR_BUSY) {

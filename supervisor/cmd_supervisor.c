@@ -12,6 +12,7 @@
 #include "flowsup/store.h"
 #include "output.h"
 #include "render.h"
+#include "seek.h"
 
 /* ---- supervisor ---- */
 
@@ -331,10 +332,12 @@ has_left(struct going_on *g, const struct session *s)
 static const char *
 goes_on(struct going_on *g, const struct session *s)
 {
+	bool marked = seek_has_mark(g->home, s->run_id, SEEK_STOPPED) || seek_has_mark(g->home, s->run_id, SEEK_KILLED);
+
 	if (session_is_copy(s, g->home))
 		return NULL;
 	if (s->status == STATUS_CRASHED) {
-		if (session_is_restarting(s))
+		if (session_is_restarting(s) && !marked)
 			return "waits for its automatic resume";
 		return has_left(g, s) ? "has crashed, and operations of it still run" : NULL;
 	}
@@ -342,7 +345,7 @@ goes_on(struct going_on *g, const struct session *s)
 	if (json_is_true(json_get(s->policy, "foreground")))
 		return NULL;
 	if (s->status == STATUS_QUEUED)
-		return "is queued";
+		return marked ? NULL : "is queued";
 	if (has_worker(g->home, s))
 		return "goes on";
 	/* A crash that is not recorded. */

@@ -76,13 +76,15 @@ move_job(struct daemon *d, struct job *j, struct err *e)
 {
 	bool moved = false;
 
-	if (j->to == STATUS_CRASHED && seek_is_killed(&d->home, j->run_id))
+	if (j->to == STATUS_CRASHED && seek_has_mark(&d->home, j->run_id, SEEK_KILLED))
 		become_killed(j);
 	if (session_transition(d->store, j->run_id, j->to, j->reason, j->text, -1, &moved, e) != 0) {
 		/* Removed with its row: nothing is left to be recorded. */
 		if (e->code == ERR_NOTFOUND)
 			return JOB_DONE;
 		watch_unrecorded(d, j, e);
+		if (j->to == STATUS_CRASHED || j->to == STATUS_CANCELLED)
+			stop_all_mark(d, j->run_id, e);
 		return JOB_FAILED;
 	}
 	if (!moved)
@@ -273,6 +275,18 @@ start_again(struct daemon *d, const struct session *s, struct worker *w, struct 
 	return JOB_DONE;
 }
 
+/* Whoever ended it could not write that. */
+static bool
+was_ended(struct daemon *d, const struct session *s)
+{
+	bool killed = seek_has_mark(&d->home, s->run_id, SEEK_KILLED);
+
+	if (!killed && !seek_has_mark(&d->home, s->run_id, SEEK_STOPPED))
+		return false;
+	queue_move(d, s->run_id, STATUS_CANCELLED, killed ? "run.cancelled.killed" : "run.cancelled.queued", NULL, false);
+	return true;
+}
+
 static enum job_result
 start_run(struct daemon *d, const struct session *s, struct err *e)
 {
@@ -283,6 +297,8 @@ start_run(struct daemon *d, const struct session *s, struct err *e)
 
 	/* The next one, or this one executed anew, scans the queue. */
 	if (d->phase == PHASE_STOPPING || d->phase == PHASE_RESTARTING)
+		return JOB_DONE;
+	if (was_ended(d, s))
 		return JOB_DONE;
 	if (secrets_lack(d, s))
 		return leave_queued(d, s, "run.queued.environment", NULL, e);

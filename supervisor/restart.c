@@ -102,8 +102,12 @@ give_up_job(struct daemon *d, struct job *j, struct err *e)
 {
 	bool did = false;
 
-	if (session_give_up(d->store, j->run_id, j->text, &did, e) != 0)
-		return e->code == ERR_NOTFOUND ? JOB_DONE : JOB_FAILED;
+	if (session_give_up(d->store, j->run_id, j->text, &did, e) != 0) {
+		if (e->code == ERR_NOTFOUND)
+			return JOB_DONE;
+		stop_all_mark(d, j->run_id, e);
+		return JOB_FAILED;
+	}
 	secrets_ended(d, j->run_id);
 	if (!did)
 		return JOB_DONE;
@@ -169,8 +173,8 @@ consider(struct daemon *d, const struct session *s)
 {
 	if (!session_is_restarting(s) || session_is_copy(s, &d->home))
 		return;
-	if (stop_all_gives_up(d) != NULL)
-		restart_give_up(d, s->run_id, stop_all_gives_up(d));
+	if (stop_all_gave_up(d, s->run_id) != NULL)
+		restart_give_up(d, s->run_id, stop_all_gave_up(d, s->run_id));
 	else if (restart_was_quick(s) && s->quick_deaths + 1 >= RESTART_QUICK_DEATHS)
 		restart_give_up(d, s->run_id, "its workers died soon after their start, one after the other");
 	else

@@ -169,7 +169,7 @@ secrets_settle(struct daemon *d, const struct session *s)
 
 	/* A successor may not have been looked at yet: it takes them when it is. */
 	if (!needs || (status_is_terminal(s->status) && s->status != STATUS_CRASHED) ||
-	    (s->status == STATUS_CRASHED && find(d, s->run_id) != NULL && seek_is_killed(&d->home, s->run_id)))
+	    (s->status == STATUS_CRASHED && find(d, s->run_id) != NULL && seek_has_mark(&d->home, s->run_id, SEEK_KILLED)))
 		secrets_drop(d, s->run_id);
 	else if (s->status == STATUS_CRASHED && !session_is_restarting(s) && s->resumed_as_run[0] == '\0')
 		offer(d, s->run_id);

@@ -40,28 +40,28 @@ seek_worker(const struct home *h, const char *run_id, struct proc_id *out, struc
 	return proc_each_command(words, take_first, out, e);
 }
 
-/* ---- Killed ---- */
+/* ---- Killed, stopped ---- */
 
-#define RUN_KILLED "killed"
+static const char *const marks[] = {[SEEK_KILLED] = "killed", [SEEK_STOPPED] = "stopped"};
 
 int
-seek_mark_killed(int run_fd, struct err *e)
+seek_set_mark(int run_fd, enum seek_mark mark, struct err *e)
 {
-	int fd = openat(run_fd, RUN_KILLED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(run_fd, marks[mark], O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return err_sys(e, ERR_IO, errno, "cannot create '" RUN_KILLED "'");
+		return err_sys(e, ERR_IO, errno, "cannot create '%s'", marks[mark]);
 	fd_close(&fd);
-	return fsync(run_fd) == 0 ? 0 : err_sys(e, ERR_IO, errno, "cannot store '" RUN_KILLED "'");
+	return fsync(run_fd) == 0 ? 0 : err_sys(e, ERR_IO, errno, "cannot store '%s'", marks[mark]);
 }
 
 bool
-seek_is_killed(const struct home *h, const char *run_id)
+seek_has_mark(const struct home *h, const char *run_id, enum seek_mark mark)
 {
 	struct err ignored = {0};
 	struct stat st;
 	int run_fd = rundir_open(h, run_id, &ignored);
-	bool found = run_fd >= 0 && fstatat(run_fd, RUN_KILLED, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	bool found = run_fd >= 0 && fstatat(run_fd, marks[mark], &st, AT_SYMLINK_NOFOLLOW) == 0;
 
 	fd_close(&run_fd);
 	return found;

@@ -29,11 +29,13 @@ const char *seek_who(int run_fd, char to[SEEK_WHO_TEXT]);
 int seek_lock_held(int run_fd, int wait_ms, bool *held, struct err *e);
 
 /*
- * That a person has killed the run, beside its files: where the row cannot be written the death of its
- * worker must not be taken for a crash, which a policy answers with a resume. Durable; needs no room.
+ * That a person has killed the run, or stopped it with all others, beside its files: where the row cannot be written
+ * the death of its worker must not be taken for a crash, which a policy answers with a resume, and a queued run must
+ * not start. Durable; needs no room.
  */
-int seek_mark_killed(int run_fd, struct err *e);
-bool seek_is_killed(const struct home *h, const char *run_id);
+enum seek_mark { SEEK_KILLED, SEEK_STOPPED };
+int seek_set_mark(int run_fd, enum seek_mark mark, struct err *e);
+bool seek_has_mark(const struct home *h, const char *run_id, enum seek_mark mark);
 
 /* rundir_open() for a run that has a row. ERR_IO, with a hint, when the directory is gone. */
 int seek_rundir(const struct home *h, const struct session *s, struct err *e);

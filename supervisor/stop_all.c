@@ -4,7 +4,11 @@
 #include <string.h>
 
 #include "daemon.h"
+#include "flowsup/fs.h"
 #include "flowsup/log.h"
+#include "seek.h"
+
+#define STOPPED_WITH_ALL "it was stopped with all others"
 
 void
 stop_all_init(struct stop_all *s)
@@ -31,7 +35,29 @@ stop_all_clear(struct daemon *d)
 const char *
 stop_all_gives_up(const struct daemon *d)
 {
-	return d->phase == PHASE_STOPPING && d->stop_all.rows ? "it was stopped with all others" : NULL;
+	return d->phase == PHASE_STOPPING && d->stop_all.rows ? STOPPED_WITH_ALL : NULL;
+}
+
+const char *
+stop_all_gave_up(const struct daemon *d, const char *run_id)
+{
+	if (seek_has_mark(&d->home, run_id, SEEK_KILLED))
+		return "it was killed";
+	return seek_has_mark(&d->home, run_id, SEEK_STOPPED) ? STOPPED_WITH_ALL : stop_all_gives_up(d);
+}
+
+void
+stop_all_mark(const struct daemon *d, const char *run_id, const struct err *why)
+{
+	struct err e = {0};
+	int run_fd;
+
+	if (!d->stop_all.rows || why->code == ERR_BUSY || seek_has_mark(&d->home, run_id, SEEK_STOPPED))
+		return;
+	run_fd = rundir_open(&d->home, run_id, &e);
+	if (run_fd < 0 || seek_set_mark(run_fd, SEEK_STOPPED, &e) != 0)
+		log_line(LOG_ERROR, "run %s: it may go on with the next supervisor: %s", run_id, e.msg);
+	fd_close(&run_fd);
 }
 
 /* ---- Live runs ---- */
@@ -56,6 +82,8 @@ stop_job(struct daemon *d, struct job *j, struct err *e)
 	if (e->code == ERR_BUSY)
 		return JOB_BUSY;
 	/* It ended meanwhile, or there is no room for a row: then it is told directly. */
+	if (e->code != ERR_REFUSED)
+		stop_all_mark(d, j->run_id, e);
 	if (e->code != ERR_REFUSED && w->channel.fd >= 0)
 		(void)message_send(w->channel.fd, MSG_DRAIN,
 		    json_set(json_object(), "now", json_bool(now)), -1, &ignored);
@@ -200,6 +228,8 @@ stop_all_begin(struct daemon *d, bool rows, bool now)
 		s->rows = s->first = true;
 		s->looked = false;
 		look(d);
+		/* Of what cannot be written it is kept now that it is stopped. */
+		jobs_wake_all(d);
 	}
 	for (w = worker_after(d, ""); w != NULL; w = worker_after(d, w->run_id))
 		stop_all_run(d, w->run_id, now);

@@ -39,6 +39,10 @@ void stop_all_begin(struct daemon *d, bool rows, bool now);
 void stop_all_run(struct daemon *d, const char *run_id, bool now);
 /* Why a crash is not answered any more by a resume; NULL where it is. */
 const char *stop_all_gives_up(const struct daemon *d);
+/* The same of this run, also where that is not on its row (stop_all_mark), or where it was killed. */
+const char *stop_all_gave_up(const struct daemon *d, const char *run_id);
+/* What ends this run could not be written, because of *why: beside its files it can. While every run is stopped. */
+void stop_all_mark(const struct daemon *d, const char *run_id, const struct err *why);
 /* While it stops: whether anything goes on that is waited for; what is only to be written does not count. */
 bool stop_all_waits(struct daemon *d);
 /* When nothing does and nothing is to be written: whether it is known that nothing came meanwhile. If not it

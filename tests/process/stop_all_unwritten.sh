@@ -37,4 +37,31 @@ check "the supervisor has left" gone "$pid"
 rm "$FAIL_SYNC"
 failing "$FLOWSUP" supervisor
 check "the next one records it" wait_until status_is "$run" crashed
+
+# ---- Jobs that would go on by themselves: live, waiting for a resume, queued ----
+begin --restart 3
+late=$run late_op=$op
+sql "UPDATE sessions SET restarts_done = 9 WHERE run_id = '$late'"
+kill -KILL "$worker"
+wait_until status_is "$late" crashed
+begin --restart 3
+"$FLOWSUP" queue set q --slots 1
+"$FLOWSUP" start --queue q -- sh -c "echo x >>'$T/ran'; exec sleep 1000" >/dev/null
+queued=$("$FLOWSUP" start --queue q -- sh -c "echo x >>'$T/ran'")
+wait_until status_is "$queued" queued
+ran() { grep -c x "$T/ran"; }
+wait_until eval '[ "$(ran)" = 4 ]'
+before=$(ran)
+touch "$FAIL_SYNC"
+stop_now
+equal "jobs: that it is not recorded is said" 74 $?
+check "nothing of them goes on" eval 'gone "$op" && gone "$late_op"'
+rm "$FAIL_SYNC"
+failing "$FLOWSUP" supervisor
+is_given_up() { [ "$(fact "$1" status) $(fact "$1" restarts_left) $(fact "$1" resumed_as)" = "$2 0 null" ]; }
+check "a live one has ended, and is not resumed" wait_until is_given_up "$run" crashed
+check "one that waited for its resume is given up" wait_until is_given_up "$late" crashed
+check "a queued one is cancelled" wait_until status_is "$queued" cancelled
+matches "with the reason" '"not_restarted":"it was stopped with all others"' "$("$FLOWSUP" show --json "$run")"
+equal "and nothing has started again" "$before" "$(ran)"
 plan
