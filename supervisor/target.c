@@ -116,6 +116,9 @@ hint_nearest(struct target *t, const char *name, struct err *e)
 	const char *word = text_nearest(name, words, sizeof(words) / sizeof(words[0]));
 	struct near n = {.name = name};
 
+	/* It means none, and the error says what to do then. */
+	if (word != NULL && strcmp(word, name) == 0)
+		return;
 	if (word == NULL)
 		(void)session_list(t->store, &latest, look_nearer, &n, &(struct err){0});
 	if (n.named[0] != '\0')

@@ -106,7 +106,7 @@ by_prefix(struct store *s, const char *target, char run_id[RUN_ID_TEXT], struct 
 }
 
 static int
-by_name(struct store *s, enum statement which, const char *text, struct session *out,
+by_name(struct store *s, enum statement which, const char *text, const char *next, struct session *out,
     struct err *e)
 {
 	sqlite3_stmt *q = store_statement(s, which, e);
@@ -116,8 +116,10 @@ by_name(struct store *s, enum statement which, const char *text, struct session 
 		return -1;
 	if (session_only(s, q, out, &why) == 0)
 		return 0;
-	if (why.code == ERR_NOTFOUND)
-		return err_set(e, ERR_NOTFOUND, "%s", text);
+	if (why.code == ERR_NOTFOUND) {
+		err_set(e, ERR_NOTFOUND, "%s", text);
+		return err_hint(e, "%s", next);
+	}
 	if (e != NULL)
 		*e = why;
 	return -1;
@@ -146,9 +148,9 @@ session_resolve(struct store *s, const char *target, struct session *out, struct
 	int rc;
 
 	if (strcmp(target, "@last") == 0)
-		return by_name(s, Q_LAST, "there is no run yet", out, e);
+		return by_name(s, Q_LAST, "there is no run yet", "flowsup help start", out, e);
 	if (strcmp(target, "@last-failed") == 0)
-		return by_name(s, Q_LAST_FAILED, "no run has failed", out, e);
+		return by_name(s, Q_LAST_FAILED, "no run has failed", "flowsup list", out, e);
 	rc = is_prefix(target) ? by_full_id(s, target, run_id, e) : 0;
 	if (rc == 0 && is_prefix(target))
 		rc = by_prefix(s, target, run_id, e);

@@ -30,6 +30,10 @@ refused "before the first run" 2 "no runs yet" NotFoundError @last
 # ---- Which run ----
 first=$("$FLOWSUP" start --wait -- true 2>"$T/err")
 second=$("$FLOWSUP" start --wait -- true 2>"$T/err")
+for verb in show logs resume; do
+	matches "$verb: where none has failed, the runs are named" "no run has failed.*hint: flowsup list\$" \
+		"$("$FLOWSUP" "$verb" @last-failed 2>&1 | paste -sd' ')"
+done
 refused "no such run" 2 "there is no run '20200101T000000-000000'" NotFoundError 20200101T000000-000000
 refused "no such prefix" 2 "there is no run 'fffff0'" NotFoundError fffff0
 refused "an ambiguous one" 2 "may be run $first or run $second|may be run $second or run $first" \
