@@ -394,8 +394,9 @@ tell(const struct killing *k, struct err *e)
 		cli_note("run %s had already ended (%s), and nothing %s runs", run_id,
 		    status_word(k->t->session.status), may_be_left(k) ? "that is known to be of it" : "of it");
 	else
-		cli_note("run %s: %s; processes of operations ended: %u (%u by SIGKILL)", run_id,
-		    k->moved ? "killed" : status_word(k->t->session.status), k->ended.found,
+		cli_note("run %s%s%s%s; processes of operations ended: %u (%u by SIGKILL)", run_id,
+		    k->moved ? ": killed" : " had already ended (",
+		    k->moved ? "" : status_word(k->t->session.status), k->moved ? "" : ")", k->ended.found,
 		    k->ended.killed);
 	if (json_length(k->ended.left) > 0) {
 		endops_tell_left(&k->ended, &text);

@@ -58,7 +58,7 @@ matches "a dry resume names what came to the supervisor unmarked" "may be of it.
 check "and leaves it" alive "$pid"
 said=$("$FLOWSUP" kill "$RUN" 2>&1)
 equal "kill of a crashed run" 0 $?
-matches "ends what is known" "run $RUN: crashed; processes of operations ended: [1-9]" "$said"
+matches "ends what is known" "run $RUN had already ended \\(crashed\\); processes of operations ended: [1-9]" "$said"
 check "what it cannot prove it leaves" alive "$pid"
 matches "and names" "may be of it, as of any run whose worker has died: process $pid \(sleep 1000\)" "$said"
 said=$("$FLOWSUP" kill "$RUN" 2>&1)
