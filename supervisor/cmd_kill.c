@@ -439,13 +439,15 @@ store_count(const struct killing *k)
 	struct ckpt_report report = {0};
 	struct json *state = NULL;
 	struct err e = {0};
-	int64_t done, total;
+	struct json *saved = NULL;
 
-	if (!k->moved || k->run_fd < 0 || ckpt_load(k->run_fd, &o, &state, &report, &e) != 0)
+	if (!k->moved || k->run_fd < 0 || (ckpt_load(k->run_fd, &o, &state, &report, &e) != 0 &&
+		(e.code != ERR_NOTFOUND || rundir_read_json(k->run_fd, RUN_CARRY, &state, &e) != 0)))
 		return;
-	if (flow_progress(k->run_fd, state, &done, &total, &e) == 0 &&
-	    session_progress(k->t->store, k->t->session.run_id, done, total, &e) != 0)
+	if (flow_progress(k->run_fd, state, &saved, &e) == 0 &&
+	    session_counted(k->t->store, k->t->session.run_id, saved, &e) != 0)
 		cli_note("run %s: how much is done could not be written: %s", k->t->session.run_id, e.msg);
+	json_unref(saved);
 	json_unref(state);
 }
 

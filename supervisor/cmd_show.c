@@ -196,7 +196,7 @@ print_empty(struct output *out, const struct json *run)
 static void
 print_growth(struct output *out, const struct json *run)
 {
-	const struct json *growth = json_get(run, "growth"), *n;
+	const struct json *growth = json_get(run, META_GROWTH), *n;
 	const struct json *rejected = json_get(growth, "rejected");
 	double tries, items;
 	struct json_iter it = json_iterate(rejected);

@@ -123,7 +123,7 @@ static const struct json *
 outcome_of(const struct run_files *f, size_t i)
 {
 	const struct flow_grown *g = flow_grown(f->flow, (uint32_t)i);
-	const struct json *state = f->state != NULL ? f->state : f->carry;
+	const struct json *state = view_state(f);
 
 	if (g == NULL)
 		return json_get(json_get(state, "ops"), f->flow->ops[i].id);
@@ -212,7 +212,7 @@ has_lost_log(const struct home *h, const struct session *s)
 static bool
 may_have_added_more(const struct session *s)
 {
-	return s->status == STATUS_CRASHED && json_get(s->metadata, "growth") != NULL &&
+	return s->status == STATUS_CRASHED && json_get(s->metadata, META_GROWTH) != NULL &&
 	    !json_is_true(json_get(s->metadata, META_LOSES_ADDED));
 }
 

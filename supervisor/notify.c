@@ -63,7 +63,7 @@ struct json *
 notify_payload(const char *home, const struct session *s, const char *event, double at)
 {
 	struct json *o = add_event(json_object(), event);
-	const struct json *growth = json_get(s->metadata, "growth"), *cut = json_get(s->metadata, META_PLAN_CUT);
+	const struct json *growth = json_get(s->metadata, META_GROWTH), *cut = json_get(s->metadata, META_PLAN_CUT);
 	const struct json *empty = json_get(s->metadata, META_PLAN_EMPTY);
 
 	o = json_set(o, "at", json_real(at));
@@ -76,7 +76,7 @@ notify_payload(const char *home, const struct session *s, const char *event, dou
 	    status_is_terminal(s->status) ? json_int(status_exit(s->status, s->reason_code)) : json_null());
 	o = json_set(o, "done", json_int(s->done));
 	o = json_set(o, "total", json_int(s->total));
-	o = json_set(o, "growth", growth != NULL ? json_ref(growth) : json_null());
+	o = json_set(o, META_GROWTH, growth != NULL ? json_ref(growth) : json_null());
 	o = json_set(o, META_PLAN_CUT, cut != NULL ? json_ref(cut) : json_null());
 	o = json_set(o, META_PLAN_EMPTY, empty != NULL ? json_ref(empty) : json_null());
 	o = json_set(o, "restarting", json_bool(session_is_restarting(s)));

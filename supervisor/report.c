@@ -103,7 +103,6 @@ static enum job_result
 count_job(struct daemon *d, struct job *j, struct err *e)
 {
 	struct session s = {0};
-	int64_t done = 0, total = 0;
 	int rc = session_read(d->store, j->run_id, &s, e);
 	bool dead = rc == 0 && (s.status == STATUS_CRASHED || is_killed(&s));
 
@@ -111,9 +110,8 @@ count_job(struct daemon *d, struct job *j, struct err *e)
 		rc = keep_plan(d, &s, j->value, META_PLAN_CUT, e);
 	if (dead && rc == 0)
 		rc = keep_plan(d, &s, j->value, META_PLAN_EMPTY, e);
-	if (dead && rc == 0 && json_int64(json_get(j->value, "done"), &done) &&
-	    json_int64(json_get(j->value, "total"), &total) && (done != s.done || total != s.total))
-		rc = session_progress(d->store, j->run_id, done, total, e);
+	if (dead && rc == 0)
+		rc = session_counted(d->store, j->run_id, j->value, e);
 	session_clear(&s);
 	/* Who is told of the death is told this count, or the old one where it cannot be written. */
 	notify_look(d);

@@ -251,7 +251,7 @@ static int
 carry_rejected(const struct resuming *r, struct json **carry, struct err *e)
 {
 	const struct json *rejected = r->is_run
-	    ? json_get(json_get(r->t->session.metadata, "growth"), "rejected") : NULL;
+	    ? json_get(json_get(r->t->session.metadata, META_GROWTH), "rejected") : NULL;
 	struct json *config, *by_operation;
 
 	if (json_length(rejected) == 0)
@@ -524,6 +524,22 @@ set_restarts(const struct resuming *r, const struct policy *p, struct session_ne
 	n->quick_deaths = restart_was_quick(old) ? old->quick_deaths + 1 : 0;
 }
 
+/* Its worker tells the same at its first turn, and may not live to. */
+static void
+set_counts(const struct resuming *r, const struct json *carry, struct session_new *n, struct json **metadata)
+{
+	struct json *counts = NULL;
+	struct err ignored = {0};
+
+	if (*metadata == NULL || carry == NULL || flow_progress(r->run_fd, carry, &counts, &ignored) != 0)
+		return;
+	(void)json_int64(json_get(counts, "done"), &n->done);
+	(void)json_int64(json_get(counts, "total"), &n->total);
+	if (json_length(json_get(counts, META_GROWTH)) > 0)
+		*metadata = json_set(*metadata, META_GROWTH, json_ref(json_get(counts, META_GROWTH)));
+	json_unref(counts);
+}
+
 static int
 insert_row(const struct resuming *r, const struct making *m, struct err *e)
 {
@@ -542,11 +558,13 @@ insert_row(const struct resuming *r, const struct making *m, struct err *e)
 									   : NULL,
 	    .total = (int64_t)r->flow->nops,
 	    .done = (int64_t)(r->plan.counts[RESUME_REPLAY] + r->plan.counts[RESUME_KEEP_FAILED]),
-	    .metadata = metadata,
 	    .labels = r->is_run ? r->t->session.labels : NULL,
 	};
-	int rc = metadata != NULL ? policy_of(r->flow, m->withheld, false, &policy, e) : err_nomem(e);
+	int rc;
 
+	set_counts(r, m->carry, &n, &metadata);
+	n.metadata = metadata;
+	rc = metadata != NULL ? policy_of(r->flow, m->withheld, false, &policy, e) : err_nomem(e);
 	n.policy = policy.object;
 	n.notify = policy.notify;
 	set_restarts(r, &policy, &n);

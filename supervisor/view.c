@@ -145,6 +145,12 @@ read_more(struct run_files *f, const struct session *s, struct err *e)
 	return read_carry(f, &why) == 0 ? 0 : add_unread(f, RUN_CARRY, &why, e);
 }
 
+const struct json *
+view_state(const struct run_files *f)
+{
+	return f->state != NULL ? f->state : f->carry;
+}
+
 /* One that does not fit is left out here; a resume says what is wrong with it. */
 static void
 leave_out(void *arg, const struct json *entry, const char *why)
@@ -157,8 +163,7 @@ leave_out(void *arg, const struct json *entry, const char *why)
 static int
 add_grown(struct run_files *f, struct err *e)
 {
-	/* A resumed run whose worker has saved nothing yet has what it began with. */
-	const struct json *state = f->state != NULL ? f->state : f->carry;
+	const struct json *state = view_state(f);
 
 	if (f->flow == NULL || json_length(json_get(state, "spawned")) == 0)
 		return 0;
@@ -703,7 +708,7 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "duration", duration_json(s));
 	o = json_set(o, "worker_pid", f->worker_pid > 0 ? json_int(f->worker_pid) : json_null());
 	o = json_set(o, "running_operations", json_int(f->survivors));
-	o = json_set(o, "growth", copy_or_null(json_get(s->metadata, "growth")));
+	o = json_set(o, META_GROWTH, copy_or_null(json_get(s->metadata, META_GROWTH)));
 	o = json_set(o, META_PLAN_CUT, copy_or_null(json_get(s->metadata, META_PLAN_CUT)));
 	o = json_set(o, META_PLAN_EMPTY, copy_or_null(json_get(s->metadata, META_PLAN_EMPTY)));
 	o = json_set(o, "resumed_from", json_text_or_null(s->resumed_from_run));

@@ -69,6 +69,9 @@ struct run_files {
 int run_files_open(const struct home *h, const struct session *s, bool with_state,
     struct run_files *f, struct err *e);
 void run_files_close(struct run_files *f);
+/* What it goes on from: its checkpoint's state, or, of a resumed run that has saved none yet, what it began with; or
+ * NULL. */
+const struct json *view_state(const struct run_files *f);
 
 /* An array with one object for each operation, in the document's order. NULL: out of memory. */
 struct json *view_operations(const struct run_files *f, const struct session *s);

@@ -227,7 +227,7 @@ is_in_further_turn(const struct run_files *f, const struct op_view *v)
 static bool
 has_mark(const struct run_files *f, const char *op)
 {
-	const struct json *state = f->state != NULL ? f->state : f->carry;
+	const struct json *state = view_state(f);
 	int64_t before = view_number(json_get(json_get(state, "config"), "attempts"), op, 0);
 	char dir[ATTEMPT_DIR_TEXT], path[sizeof(RUN_OPS) + ATTEMPT_DIR_TEXT + sizeof("/started")];
 	struct stat st;
@@ -511,7 +511,7 @@ recorded(const struct run_files *f, size_t i)
 	const struct flow_grown *g = flow_grown(f->flow, (uint32_t)i);
 
 	if (g == NULL)
-		return json_get(json_get(f->state, "ops"), f->flow->ops[i].id);
+		return json_get(json_get(view_state(f), "ops"), f->flow->ops[i].id);
 	return is_pending(g->entry) ? NULL : g->entry;
 }
 
@@ -559,8 +559,8 @@ recent_of(const struct run_files *f, struct op_view *ops)
 static struct json *
 rejected_of(const struct run_files *f, const struct session *s, struct op_view *ops)
 {
-	bool any = json_length(json_get(json_get(s->metadata, "growth"), "rejected")) > 0;
-	struct json *rejected = any ? view_rejected(f->fd, f->state != NULL ? f->state : f->carry) : NULL;
+	bool any = json_length(json_get(json_get(s->metadata, META_GROWTH), "rejected")) > 0;
+	struct json *rejected = any ? view_rejected(f->fd, view_state(f)) : NULL;
 	size_t i;
 
 	for (i = 0; rejected != NULL && i < f->flow->nops; i++)

@@ -90,7 +90,7 @@ add_before(const struct run_files *f, size_t op, const struct op_view *ops,
 static bool
 is_failing_fast(const struct run_files *f, const struct session *s, const struct op_view *ops)
 {
-	const struct json *state = f->state != NULL ? f->state : f->carry;
+	const struct json *state = view_state(f);
 	const struct json *kept = json_get(json_get(state, "config"), CONFIG_KEPT);
 	bool any = f->flow->fail_fast && json_is_true(json_get(s->metadata, META_FAILURES));
 	size_t i;
@@ -300,7 +300,7 @@ add_attempt(const struct op_view *v, struct buf *to)
 static void
 add_approval(const struct run_files *f, size_t op, struct buf *to)
 {
-	const struct json *state = f->state != NULL ? f->state : f->carry;
+	const struct json *state = view_state(f);
 	const struct json *all = json_get(json_get(state, "flow_context"), "approvals");
 	const struct json *verdict = json_get(all, f->flow->ops[op].id);
 	char text[DURATION_TEXT];

@@ -77,7 +77,7 @@ count_kind(struct worker *w, const struct flow_grown *g)
 void
 reactive_tell(struct worker *w)
 {
-	telling_go(w, &w->growth.told, "growth");
+	telling_go(w, &w->growth.told, META_GROWTH);
 }
 
 void

@@ -1,9 +1,10 @@
 /*
  * `--report`: what the supervisor wants to know about a dead run, found out in a process of its own
  * with limits on memory and time, so that the supervisor parses no run file. One packet on standard
- * output: {"checkpoint_recovery":{…}|null,"saved":{"done":N,"total":N,"plan_cut":…,"plan_empty":…}|null,"orphans_s":N|null,
- * "running_operations":[…],"ended_operations":[…]}, where saved counts the operations that are settled by
- * what the checkpoint holds, and all of them, and has what it
+ * output: {"checkpoint_recovery":{…}|null,"saved":{"done":N,"total":N,"growth":{…}|null,"plan_cut":…,
+ * "plan_empty":…}|null,"orphans_s":N|null,"running_operations":[…],"ended_operations":[…]}, where saved counts the
+ * operations that are settled by what the checkpoint holds, or before the first one what the run starts from, all of
+ * them, and what was added, and has what it
  * says of a planner's plan, orphans_s is for how long operations are kept (null: for any time), and the lists hold the start
  * lines without an end: of those that run, and of those whose end nobody has written down. What is
  * too large for a packet goes beside it as a memfd.
@@ -51,13 +52,11 @@ limit(int resource, rlim_t value, struct err *e)
 static struct json *
 progress_of(int run_fd, const struct json *state)
 {
-	int64_t done, total;
-	struct json *saved;
+	struct json *saved = NULL;
 	struct err e = {0};
 
-	if (state == NULL || flow_progress(run_fd, state, &done, &total, &e) != 0)
+	if (state == NULL || flow_progress(run_fd, state, &saved, &e) != 0)
 		return json_null();
-	saved = json_set(json_set(json_object(), "done", json_int(done)), "total", json_int(total));
 	saved = json_set(saved, META_PLAN_CUT, flow_recorded_cut(state));
 	return json_set(saved, META_PLAN_EMPTY, flow_recorded_empty_lists(state));
 }
@@ -77,10 +76,14 @@ recovery(int run_fd, struct json **saved, struct json **orphans, struct err *e)
 	struct ckpt_load_options o = {0};
 	struct ckpt_report report = {0};
 	struct json *state = NULL, *v;
+	struct err ignored = {0};
 	int rc = ckpt_load(run_fd, &o, &state, &report, e);
 
-	*saved = progress_of(run_fd, rc == 0 ? state : NULL);
-	*orphans = orphans_of(rc == 0 ? state : NULL);
+	/* A resumed run that died before its first checkpoint has what it was to start from. */
+	if (rc != 0 && (e->code != ERR_NOTFOUND || rundir_read_json(run_fd, RUN_CARRY, &state, &ignored) != 0))
+		state = NULL;
+	*saved = progress_of(run_fd, state);
+	*orphans = orphans_of(state);
 	json_unref(state);
 	v = rc != 0 && e->code == ERR_NOTFOUND ? json_null() : ckpt_report_json(&report);
 	err_clear(e);

@@ -463,9 +463,12 @@ void flow_judge_outcomes(const struct flow *f, const struct json *state, flow_st
 /* Entries of `spawned` as they stand, and one that flow_rebuild says cannot be added. */
 void flow_judge_added(const struct json *state, flow_state_problem *tell, void *arg);
 void flow_judge_misfit(const struct json *entry, const char *why, flow_state_problem *tell, void *arg);
-/* How many operations of a state are settled, with those skipped for what it holds, and how many there are, with
- * those that were added. */
-int flow_progress(int run_fd, const struct json *state, int64_t *done, int64_t *total, struct err *e);
+/*
+ * How far a run with this state has come, as its row has it: {"done","total","growth"}. How many operations are
+ * settled, with those skipped for what it holds; how many there are, with those that were added; and of what kinds
+ * these are, with the requests that were rejected before (config.rejected); null where there was nothing of it.
+ */
+int flow_progress(int run_fd, const struct json *state, struct json **out, struct err *e);
 /* A flow of a state as a normalised document, for flow_from_document (before flow_drop_document). A
  * predecessor's `task` is an `instruction` in it. NULL when memory ran out. */
 struct json *flow_as_document(const struct flow *f);

@@ -125,6 +125,11 @@ int session_transition(struct store *s, const char *run_id, enum run_status to,
     const char *reason_code, const char *text, int64_t done, bool *moved, struct err *e);
 int session_progress(struct store *s, const char *run_id, int64_t done, int64_t total,
     struct err *e);
+/* What was added and what was rejected, as `show --json` has it; null or absent: nothing. */
+#define META_GROWTH "growth"
+/* Of a run that nobody counts any more: `done`, `total` and `growth` of flow_progress, in one transaction. Requests
+ * that were rejected stand in no checkpoint of the run that rejected them: those that the row has stay. */
+int session_counted(struct store *s, const char *run_id, const struct json *counts, struct err *e);
 /* Member of metadata: true from the first failure that a resume has to be told what to do about. */
 #define META_FAILURES "failures"
 /* true once a resume that runs failures again loses outcomes of operations that were added. */

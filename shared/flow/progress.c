@@ -76,11 +76,43 @@ count(struct counting *c, int64_t *done, struct err *e)
 	return 0;
 }
 
+static struct json *
+growth_of(const struct flow *f, const struct json *state)
+{
+	static const char *const names[] = {
+	    [FLOW_GROWN_SPAWN] = "spawned", [FLOW_GROWN_RETRY] = "escalated", [FLOW_GROWN_ITEM] = "items"};
+	const struct json *rejected = json_get(json_get(state, "config"), "rejected");
+	uint64_t counts[sizeof(names) / sizeof(names[0])] = {0};
+	struct json *o = json_object();
+	size_t i;
+
+	if (f->nops == f->nplanned && json_length(rejected) == 0) {
+		json_unref(o);
+		return json_null();
+	}
+	for (i = f->nplanned; i < f->nops; i++)
+		counts[flow_grown(f, (uint32_t)i)->kind]++;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		o = json_set(o, names[i], json_uint(counts[i]));
+	return json_set(o, "rejected", rejected != NULL ? json_ref(rejected) : json_object());
+}
+
+static struct json *
+progress_json(const struct flow *f, const struct json *state, int64_t done)
+{
+	struct json *o = json_set(json_object(), "done", json_int(done));
+
+	o = json_set(o, "total", json_int((int64_t)f->nops));
+	return json_set(o, "growth", growth_of(f, state));
+}
+
 int
-flow_progress(int run_fd, const struct json *state, int64_t *done, int64_t *total, struct err *e)
+flow_progress(int run_fd, const struct json *state, struct json **out, struct err *e)
 {
 	struct counting c = {.ops = json_get(state, "ops"), .run_fd = run_fd};
+	struct json *o;
 	struct flow *f = NULL;
+	int64_t done = 0;
 	int rc = -1;
 
 	if (flow_from_state(state, &f, e) != 0)
@@ -89,8 +121,13 @@ flow_progress(int run_fd, const struct json *state, int64_t *done, int64_t *tota
 		goto out;
 	c.f = f;
 	c.outcomes = calloc(f->nops + 1, sizeof(*c.outcomes));
-	rc = c.outcomes == NULL ? err_nomem(e) : count(&c, done, e);
-	*total = (int64_t)f->nops;
+	rc = c.outcomes == NULL ? err_nomem(e) : count(&c, &done, e);
+	if (rc == 0) {
+		o = progress_json(f, state, done);
+		rc = o != NULL ? 0 : err_nomem(e);
+		if (rc == 0)
+			*out = o;
+	}
 out:
 	free(c.outcomes);
 	json_unref(c.answers);

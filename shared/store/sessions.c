@@ -694,6 +694,57 @@ session_set_inside(struct store *s, const char *run_id, const char *name, struct
 	return rc;
 }
 
+static struct json *
+with_rejected(const struct json *growth, const struct json *before)
+{
+	static const char *const kinds[] = {"spawned", "escalated", "items"};
+	const struct json *rejected = json_get(before, "rejected");
+	struct json *o;
+	size_t i;
+
+	if (json_length(rejected) == 0)
+		return growth != NULL ? json_ref(growth) : json_null();
+	o = json_type(growth) == JSON_OBJECT ? json_ref(growth) : json_object();
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (json_get(o, kinds[i]) == NULL)
+			o = json_set(o, kinds[i], json_int(0));
+	return json_set(o, "rejected", json_ref(rejected));
+}
+
+static int
+set_growth(struct store *s, const char *run_id, const struct json *growth, struct err *e)
+{
+	struct json *all = NULL;
+	int rc;
+
+	if (read_metadata(s, run_id, &all, e) != 0)
+		return -1;
+	if (json_get(all, META_GROWTH) == NULL && json_length(growth) == 0) {
+		json_unref(all);
+		return 0;
+	}
+	all = json_set(all, META_GROWTH, with_rejected(growth, json_get(all, META_GROWTH)));
+	rc = all != NULL ? write_metadata(s, run_id, all, e) : err_nomem(e);
+	json_unref(all);
+	return rc;
+}
+
+int
+session_counted(struct store *s, const char *run_id, const struct json *counts, struct err *e)
+{
+	int64_t done, total;
+	int rc;
+
+	if (!json_int64(json_get(counts, "done"), &done) || !json_int64(json_get(counts, "total"), &total))
+		return 0;
+	if (store_begin(s, e) != 0)
+		return err_wrap(e, "run %s: counts", run_id);
+	rc = session_progress(s, run_id, done, total, e);
+	if (rc == 0)
+		rc = set_growth(s, run_id, json_get(counts, META_GROWTH), e);
+	return store_end(s, rc, e) == 0 ? 0 : err_wrap(e, "run %s: counts", run_id);
+}
+
 int
 session_metadata(struct store *s, const char *run_id, const char *name, struct json *value,
     struct err *e)

@@ -34,6 +34,25 @@ wait_until status_is "$RUN" crashed
 equal_soon "of a crashed run everything that was added is counted, and what is skipped" "6/7 6/7 6/7" counted
 open_gate go
 
+# Less was saved than its worker had told: what was added goes down with the rest.
+added() { shown 'd["growth"] and d["growth"]["spawned"], sum(1 for o in d["ops"] if o["why"].startswith("asked for"))'; }
+journal_without() { # what to leave out, from its first record on
+	local journal
+	journal=$(run_dir)/checkpoint.json.journal
+	sed "/$1/,\$d" "$journal" >"$T/journal" && cat "$T/journal" >"$journal"
+}
+told_all() { [ "$(sql "select json_extract(metadata, '$.growth.spawned') from sessions where run_id = '$RUN'")" = 4 ]; }
+grown
+wait_until told_all
+worker=$(worker_pid "$RUN")
+kill -KILL "$(supervisors)"
+kill -KILL "$worker"
+wait_until gone "$worker"
+journal_without '"request_key"'
+wait_until status_is "$RUN" crashed
+equal_soon "what was not saved is not counted as added" "(None, 0)" added
+open_gate go
+
 grown
 "$FLOWSUP" kill "$RUN" 2>/dev/null
 equal "so it is of one that was killed" "cancelled" "$(run_status "$RUN")"

@@ -127,4 +127,53 @@ kill -CONT "$supervisor"
 wait $!
 equal "and resumes the run" 0 $?
 matches "as another one" '^[0-9T-]+[0-9a-f]+$' "$(cat "$T/out")"
+# ---- What it started from is what it is shown with ----
+counts() { # as list, show --json (its counts, and its operations) and the notification have them
+	"$FLOWSUP" list --json -n 0 >"$T/rows"
+	"$FLOWSUP" show --json "$1" >"$T/one"
+	python3 - "$1" "$T/rows" "$T/one" "$T/told" <<'PY'
+import json, sys
+run, rows, one, told = sys.argv[1:]
+row = [r for r in map(json.loads, open(rows)) if r["id"] == run][0]
+d = json.load(open(one))
+d = d.get("run", d)
+told = [n for n in map(json.loads, open(told)) if n["run"] == run][0]
+def of(x):
+    g = x["growth"] or {}
+    return "%d/%d +%s %s" % (x["done"], x["total"], g.get("spawned"), g.get("rejected"))
+print(" | ".join(map(of, (row, d, told))))
+print(sum(o["state"] in ("completed", "failed", "skipped") for o in d["ops"]), len(d["ops"]),
+    " ".join(o["id"] for o in d["ops"] if o["state"] == "completed"), [o["rejected"] for o in d["ops"] if o.get("rejected")])
+PY
+}
+: >"$T/told"
+printf '#!/bin/sh\ncat >>"%s/told"\n' "$T" >"$T/tell" && chmod +x "$T/tell"
+first=$("$FLOWSUP" start - <<Y
+reactive: all
+max_ops: 6
+notify: {command: ["$T/tell"], on: all}
+plan:
+  - {id: a, run: 'for i in 1 2 3 4 5; do flowsup emit spawn --independent --run "echo \$i"; done; true'}
+  - {id: b, needs: [a], run: 'test -e "$T/mended.b"'}
+  - {id: c, needs: [b], run: 'echo c'}
+Y
+)
+check "b fails" wait_until status_is "$first" failed
+touch "$T/mended.b"
+before=$first
+for n in first second; do
+	echo publish-before 1 >"$DIE_AT"
+	again=$("$FLOWSUP" resume --retry-failed "$before" 2>/dev/null)
+	check "the $n resume dies before it has a checkpoint" wait_until status_is "$again" crashed
+	check "before it had one ($n)" [ ! -e "$FLOWSUP_HOME/runs/$again/checkpoint.json" ]
+	check "and is told of ($n)" wait_until grep -q "\"run\":\"$again\".*crashed" "$T/told"
+	equal "what it started from is its count, everywhere ($n)" \
+		"4/6 +3 {'max_spawn_exceeded': 2} | 4/6 +3 {'max_spawn_exceeded': 2} | 4/6 +3 {'max_spawn_exceeded': 2}
+4 6 a a.s1 a.s2 a.s3 [{'max_spawn_exceeded': 2}]" "$(counts "$again")"
+	matches "show says it ($n)" "progress +4 of 6 done.*added +3 spawned, .*rejected: 2 max_spawn_exceeded" \
+		"$("$FLOWSUP" show "$again" | tr '\n' ' ')"
+	before=$again
+done
+last=$("$FLOWSUP" resume "$before" 2>/dev/null)
+check "the third one ends" wait_until status_is "$last" completed
 plan
