@@ -328,6 +328,9 @@ has_left(struct going_on *g, const struct session *s)
 	return n > 0;
 }
 
+/* A command looks after one in its foreground: no supervisor stops it, and the command is not told of this. */
+static const char FOREGROUND[] = "goes on in the foreground of its command";
+
 /* How it goes on, or NULL. */
 static const char *
 goes_on(struct going_on *g, const struct session *s)
@@ -341,9 +344,8 @@ goes_on(struct going_on *g, const struct session *s)
 			return "waits for its automatic resume";
 		return has_left(g, s) ? "has crashed, and operations of it still run" : NULL;
 	}
-	/* A command looks after one in its foreground. */
 	if (json_is_true(json_get(s->policy, "foreground")))
-		return NULL;
+		return has_worker(g->home, s) ? FOREGROUND : NULL;
 	if (s->status == STATUS_QUEUED)
 		return marked ? NULL : "is queued";
 	if (has_worker(g->home, s))
@@ -358,7 +360,7 @@ see_going_on(void *arg, const struct session *s)
 	struct going_on *g = arg;
 	const char *how = goes_on(g, s);
 
-	if (how != NULL && g->count++ == 0) {
+	if (how != NULL && (g->count++ == 0 || (g->how == FOREGROUND && how != FOREGROUND))) {
 		memcpy(g->run, s->run_id, sizeof(g->run));
 		g->how = how;
 	}
@@ -387,7 +389,7 @@ check_all_ended(const struct home *h, struct err *e)
 		return rc;
 	err_set(e, ERR_RUNNING, "the supervisor has left, and %zu run%s not at %s end: run %s %s", g.count,
 	    g.count == 1 ? " is" : "s are", g.count == 1 ? "its" : "their", g.run, g.how);
-	return err_hint(e, "flowsup supervisor stop --all");
+	return g.how == FOREGROUND ? err_hint(e, "flowsup stop %s", g.run) : err_hint(e, "flowsup supervisor stop --all");
 }
 
 /* It has left with something to say; what goes on is worse than that, and is said instead of it. */

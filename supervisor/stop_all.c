@@ -1,3 +1,4 @@
+/* Stopping everything: live runs, those in the queue, automatic resumes that wait, and what dead workers left. */
 #include "stop_all.h"
 
 #include <stdlib.h>
@@ -242,7 +243,8 @@ stop_all_waits(struct daemon *d)
 {
 	follow_resumes(d);
 	/* A report may yet say that something runs. */
-	return d->workers.count > 0 || kept_goes_on(d, NULL) || d->reports.started + d->reports.waiting > 0 || !TAILQ_EMPTY(&d->stop_all.resumes) ||
+	return d->workers.count > 0 || kept_goes_on(d, NULL) ||
+	    d->reports.started + d->reports.waiting > 0 || !TAILQ_EMPTY(&d->stop_all.resumes) ||
 	    (d->stop_all.rows && d->errands.counts[ERRAND_RESTART] > 0);
 }
 

@@ -132,6 +132,24 @@ queued_resume end
 stop_all --now
 equal "now: what it was to take over is ended" "0 cancelled cancelled true" "$? $(fact "$two" status) $(fact "$busy" status) $(gone "$op" && echo true)"
 nobody "queued resume, now"
+# One in the foreground of a command is left to that command, and said.
+"$FLOWSUP" start --foreground -- sh -c 'until [ -e "$0" ]; do sleep 0.02; done' "$T/go-front" 2>/dev/null &
+front=$!
+foreground_runs() { [ "$("$FLOWSUP" list --status running --json | grep -c .)" = 1 ]; }
+wait_until foreground_runs
+run=$(json "$("$FLOWSUP" list --status running --json)" id)
+wait_until worker_is_ready "$run"
+"$FLOWSUP" queue set else --slots 1 # has a supervisor started
+stop_all --now
+equal "one in the foreground goes on, and that is no success" 3 $?
+matches "it is named, with what stops it" "run $run goes on in the foreground of its command.*hint: flowsup stop $run" "$(tr '\n' ' ' <"$T/said")"
+check "it was left alone" kill -0 "$front"
+touch "$T/go-front"
+wait "$front"
+equal "and ends as it would have" 0 $?
+stop_all
+equal "then nothing goes on" 0 $?
+
 nothing_is_ours() { [ -z "$(ours)" ]; }
 check "nothing is left running" wait_until nothing_is_ours
 plan
