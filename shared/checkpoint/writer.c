@@ -360,7 +360,7 @@ ckpt_writer_open(const struct ckpt_options *o, const struct json *state, struct 
 	assert(o->version == 2 || o->version == 3);
 	assert(o->compact_records > 0 && o->compact_bytes > 0 && o->first_sequence > 0);
 	if (state_check(state, NULL, e) != 0) {
-		if (e != NULL)
+		if (e != NULL && e->code != ERR_NOMEM)
 			e->code = ERR_DOCUMENT;
 		return err_wrap(e, "the initial state");
 	}
