@@ -316,8 +316,9 @@ check_home(struct doctor *d)
 		doctor_say(d, GRADE_OK, "state", NULL, "%s", d->home.path);
 		check_there(d);
 	} else if (e.code == ERR_NOTFOUND && home_may_be_made(d->c->home, &path, &below, &e) == 0) {
-		doctor_say(d, GRADE_NOTE, "state", NULL, "%s is not there yet; the first start makes it",
-		    buf_text(&path));
+		doctor_say(d, GRADE_NOTE, "state", NULL, strcmp(buf_text(&path), buf_text(&below)) != 0
+		    ? "%s is not there yet; the first start makes it"
+		    : "%s has no runs yet; the first start makes what is needed there", buf_text(&path));
 		check_to_be_made(d, buf_text(&below));
 	} else {
 		doctor_say_error(d, GRADE_BROKEN, "state", &e);

@@ -315,10 +315,10 @@ cut_to_existing(struct buf *path)
 {
 	char *slash;
 
-	while (faccessat(AT_FDCWD, buf_text(path), F_OK, AT_EACCESS) != 0 && errno == ENOENT &&
-	    (slash = strrchr(path->data, '/')) != NULL && slash > path->data) {
-		*slash = '\0';
-		path->len = (size_t)(slash - path->data);
+	while (faccessat(AT_FDCWD, buf_text(path), F_OK, AT_EACCESS) != 0 && errno == ENOENT && path->len > 1 &&
+	    (slash = strrchr(path->data, '/')) != NULL) {
+		path->len = slash == path->data ? 1 : (size_t)(slash - path->data);
+		path->data[path->len] = '\0';
 	}
 }
 

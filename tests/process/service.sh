@@ -128,6 +128,12 @@ chmod 700 "$FLOWSUP_HOME"
 equal "and nothing when not" 0 "$("$FLOWSUP" doctor --json | grep -c '"check":"mode"')"
 none=$("$FLOWSUP" doctor --json --home "$T/none/yet")
 matches "of one that is not there yet, where it will be" "\"check\":\"state\",\"state\":\"note\",\"text\":\"$T/none/yet is not there yet" "$none"
+mkdir "$T/empty"
+matches "of one that is empty, that it is" "\"state\":\"note\",\"text\":\"$T/empty has no runs yet" \
+	"$("$FLOWSUP" --home "$T/empty" doctor --json 2>/dev/null)"
+equal "of one that would be below the root, what the root is" "$([ -w / ] && echo note || echo broken) 0" \
+	"$("$FLOWSUP" --home /flowsup-none doctor --json 2>/dev/null | sed -nE 's/.*"check":"state","state":"([a-z]*)".*/\1/p') $(
+		"$FLOWSUP" --home /flowsup-none doctor 2>&1 | grep -c 'No such file')"
 matches "on what" '"check":"file system","state":"[a-z]*"' "$none"
 matches "and with how much room" '"check":"space","state":"[a-z]*","text":"[0-9.]+[A-Z]? free"' "$none"
 equal "it is not made" no "$([ -e "$T/none" ] && echo yes || echo no)"
