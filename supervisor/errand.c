@@ -214,6 +214,8 @@ errand_outcome(const struct errand *r, const struct proc_end *end, char to[ERRAN
 	first_line(r, line, sizeof(line));
 	if (!end->known)
 		snprintf(to, ERRAND_TEXT, "unknown");
+	else if (r->stopped)
+		snprintf(to, ERRAND_TEXT, "killed: everything was stopped");
 	else if (r->late)
 		snprintf(to, ERRAND_TEXT, "killed: it took too long");
 	else if (end->signaled)
@@ -254,12 +256,35 @@ errand_ended(struct errand *r, const struct proc_end *end)
 	errand_free(r);
 }
 
+/* Our child and not reaped: its number is its own, and its group has it. */
+static void
+kill_errand(struct errand *r)
+{
+	struct err e = {0};
+
+	if (proc_signal_group(r->id.pid, SIGKILL, &e) != 0)
+		log_line(LOG_WARNING, "run %s: %s", r->run_id, e.msg);
+}
+
+void
+errands_stop_notices(struct daemon *d)
+{
+	struct errand *r;
+
+	TAILQ_FOREACH(r, &d->errands.list, entry)
+	{
+		if (r->kind == ERRAND_NOTIFY && !r->late && !r->stopped) {
+			r->stopped = true;
+			kill_errand(r);
+		}
+	}
+}
+
 void
 errands_late(void *daemon)
 {
 	struct daemon *d = daemon;
 	int64_t now = clock_monotonic_ns();
-	struct err e = {0};
 	struct errand *r;
 
 	TAILQ_FOREACH(r, &d->errands.list, entry)
@@ -267,10 +292,8 @@ errands_late(void *daemon)
 		if (r->until_ns > now) {
 			loop_set_timer(&d->loop, TIMER_ERRAND, r->until_ns);
 		} else if (!r->late) {
-			/* Our child and not reaped: its number is its own, and its group has it. */
 			r->late = true;
-			if (proc_signal_group(r->id.pid, SIGKILL, &e) != 0)
-				log_line(LOG_WARNING, "run %s: %s", r->run_id, e.msg);
+			kill_errand(r);
 		}
 	}
 }

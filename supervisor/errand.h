@@ -29,6 +29,7 @@ struct errand {
 	int said; /* memfd that holds what it wrote to standard error, or -1 */
 	int64_t until_ns;
 	bool late; /* its time was over */
+	bool stopped; /* killed with everything else */
 };
 TAILQ_HEAD(errand_list, errand);
 
@@ -67,5 +68,7 @@ void errand_outcome(const struct errand *r, const struct proc_end *end, char to[
 /* The command that it hinted at last; false: none. */
 bool errand_hint(const struct errand *r, char to[ERRAND_TEXT]);
 void errands_late(void *daemon); /* timer */
+/* Kills the commands of notify that run; each has its outcome as always. */
+void errands_stop_notices(struct daemon *d);
 
 #endif

@@ -242,10 +242,12 @@ bool
 stop_all_waits(struct daemon *d)
 {
 	follow_resumes(d);
+	if (d->stop_all.now && d->stop_all.rows)
+		errands_stop_notices(d);
 	/* A report may yet say that something runs. */
 	return d->workers.count > 0 || kept_goes_on(d, NULL) ||
 	    d->reports.started + d->reports.waiting > 0 || !TAILQ_EMPTY(&d->stop_all.resumes) ||
-	    (d->stop_all.rows && d->errands.counts[ERRAND_RESTART] > 0);
+	    (d->stop_all.rows && d->errands.counts[ERRAND_RESTART] + d->errands.counts[ERRAND_NOTIFY] > 0);
 }
 
 bool

@@ -191,11 +191,11 @@ insert 11111111111111111111111111111111 dance NULL
 insert 22222222222222222222222222222222 message "'{\"to\": \"second\"}'"
 insert 33333333333333333333333333333333 message "'{\"text\": \"a\\u0000b\"}'"
 insert 44444444444444444444444444444444 approve NULL
-check "rows by others are taken" wait_until settled 44444
-equal "an unknown verb" rejected:unsupported-verb:dance "$(result_of 1111)"
-equal "a message without a text is an empty one" applied "$(result_of 2222)"
-matches "one that no file of text can hold" '^rejected:error:' "$(result_of 3333)"
-equal "a verdict without an operation" rejected:not-waiting "$(result_of 4444)"
+check "rows by others are taken" wait_until settled 4444444444444444
+equal "an unknown verb" rejected:unsupported-verb:dance "$(result_of 1111111111111111)"
+equal "a message without a text is an empty one" applied "$(result_of 2222222222222222)"
+matches "one that no file of text can hold" '^rejected:error:' "$(result_of 3333333333333333)"
+equal "a verdict without an operation" rejected:not-waiting "$(result_of 4444444444444444)"
 
 # ---- Claims are left alone, and resolved by people ----
 sql "INSERT INTO session_controls(id, session_id, verb, payload, created_at, claimed_at, result) VALUES('55555555555555555555555555555555', '$session', 'message', '{\"text\": \"claimed by another\"}', 1, 2, 'applying:20200101T000000-aaaaaa')"

@@ -150,6 +150,25 @@ equal "and ends as it would have" 0 $?
 stop_all
 equal "then nothing goes on" 0 $?
 
+# The commands of notify are waited for, or ended as well.
+teller() { # NAME
+	run=$("$FLOWSUP" start --notify "[\"sh\",\"-c\",\"echo \$\$ >$T/$1.new; mv $T/$1.new $T/$1; until [ -e $T/go-$1 ]; do sleep 0.02; done; echo $1 >>$T/told\"]" -- false)
+	wait_until there "$T/$1"
+	op=$(cat "$T/$1")
+}
+teller heard
+stop_all &
+stopper=$!
+wait_until has_fact stopping true
+check "a command of notify goes on" alive "$op"
+touch "$T/go-heard"
+wait "$stopper"
+equal "and is waited for" "0 heard" "$? $(cat "$T/told")"
+teller unheard
+stop_all --now
+equal "now: it is ended" "0 true" "$? $(gone "$op" && echo true)"
+matches "which is its outcome" 'killed: everything was stopped' "$("$FLOWSUP" show "$run" --json)"
+
 nothing_is_ours() { [ -z "$(ours)" ]; }
 check "nothing is left running" wait_until nothing_is_ours
 plan
