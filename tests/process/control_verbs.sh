@@ -200,13 +200,13 @@ equal "a verdict without an operation" rejected:not-waiting "$(result_of 4444444
 # ---- Claims are left alone, and resolved by people ----
 sql "INSERT INTO session_controls(id, session_id, verb, payload, created_at, claimed_at, result) VALUES('55555555555555555555555555555555', '$session', 'message', '{\"text\": \"claimed by another\"}', 1, 2, 'applying:20200101T000000-aaaaaa')"
 "$FLOWSUP" pause "$id" --wait 2>/dev/null; "$FLOWSUP" ctl resume "$id" --wait 2>/dev/null
-equal "a claimed row is left alone" applying:20200101T000000-aaaaaa "$(result_of 5555)"
+equal "a claimed row is left alone" applying:20200101T000000-aaaaaa "$(result_of 5555555555555555)"
 check "ctl status shows it as claimed" eval '"$FLOWSUP" ctl status "$id" --json | grep -q "\"id\":\"5555.*\"state\":\"claimed\""'
 refused "resolve wants to know as what" 2 "say --as" "$FLOWSUP" ctl resolve 5555
 refused "resolve of one that is closed" 4 "nothing was written" "$FLOWSUP" ctl resolve 2222 --as applied
 refused "resolve of nothing" 2 "no control" "$FLOWSUP" ctl resolve 9999 --as applied
 "$FLOWSUP" ctl resolve 5555 --as abandoned --by kim 2>/dev/null
-equal "resolved" "abandoned: resolved by kim after the claim 'applying:20200101T000000-aaaaaa' was taken and never reported back" "$(result_of 5555)"
+equal "resolved" "abandoned: resolved by kim after the claim 'applying:20200101T000000-aaaaaa' was taken and never reported back" "$(result_of 5555555555555555)"
 refused "and not twice" 4 "nothing was written" "$FLOWSUP" ctl resolve 5555 --as applied
 check "ctl status says so" eval '"$FLOWSUP" ctl status "$id" --json | grep -q "\"id\":\"5555.*\"state\":\"resolved\""'
 
