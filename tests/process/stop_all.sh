@@ -138,7 +138,6 @@ front=$!
 foreground_runs() { [ "$("$FLOWSUP" list --status running --json | grep -c .)" = 1 ]; }
 wait_until foreground_runs
 run=$(json "$("$FLOWSUP" list --status running --json)" id)
-wait_until worker_is_ready "$run"
 "$FLOWSUP" queue set else --slots 1 # has a supervisor started
 stop_all --now
 equal "one in the foreground goes on, and that is no success" 3 $?
