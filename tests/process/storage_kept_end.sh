@@ -102,8 +102,8 @@ for when in ends_before_report ends_after_report; do
 	equal "and its operation ran once then ($when)" 1 "$(runs)"
 done
 
-# The run's directory is away when it ends.
-leave() { mv "$FLOWSUP_HOME/runs/$run" "$T/disk/away"; }
+# The run's directory is away when it ends, in another file system: its old place has no name any more.
+leave() { cp -a "$FLOWSUP_HOME/runs/$run" "$T/disk/away" && rm -r "${FLOWSUP_HOME:?}/runs/$run"; }
 back() { mv "$T/disk/away" "$FLOWSUP_HOME/runs/$run"; }
 for when in ends_before_report ends_after_report; do
 	begin_counted
