@@ -15,6 +15,9 @@ ended() { [[ $(run_status "$run") =~ ^(completed|failed|crashed)$ ]]; }
 # Nothing is left to make for this: the unit tests have a run of their own.
 first=$(flowsup start examples/release.yaml --arg check=programs) run=$first
 check "both builds run" wait_until builds
+# What is not saved yet when the worker dies may run again: the short ones are over first.
+saved() { [ "$(flowsup show "$run" --json | grep -oE '"id":"(manuals|checksums)"[^{}]*"state":"completed"[^{}]*"saved":true' | wc -l)" -eq 2 ]; }
+wait_until saved
 wait_until worker_is_ready "$run"
 kill -KILL "$(worker_pid "$run")"
 check "the death is seen" wait_until status_is "$run" crashed
