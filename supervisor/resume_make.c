@@ -484,7 +484,8 @@ set_told(struct json *metadata, const char *name, struct json *value)
 	return metadata;
 }
 
-/* made: the state that it begins with, or NULL. checkpoint_recovery is written anew should this run crash too; resumed_checkpoint stays. */
+/* made: the state that it begins with, or NULL. checkpoint_recovery is written anew should this run crash too;
+ * resumed_checkpoint stays. */
 static struct json *
 make_metadata(const struct resuming *r, const struct json *made)
 {

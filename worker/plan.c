@@ -207,7 +207,6 @@ plan_store(struct worker *w)
 	}
 }
 
-/* All that is made for a flow once, for the larger one. */
 /* What reactive_begin reads. */
 static int
 make_state(struct worker *w, struct err *e)
@@ -223,6 +222,7 @@ make_state(struct worker *w, struct err *e)
 	return w->state != NULL ? 0 : err_nomem(e);
 }
 
+/* All that is made for a flow once, for the larger one. */
 static int
 take_flow(struct worker *w, struct flow *next, struct err *e)
 {

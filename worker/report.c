@@ -2,10 +2,10 @@
  * `--report`: what the supervisor wants to know about a dead run, found out in a process of its own
  * with limits on memory and time, so that the supervisor parses no run file. One packet on standard
  * output: {"checkpoint_recovery":{…}|null,"saved":{"done":N,"total":N,"growth":{…}|null,"plan_cut":…,
- * "plan_empty":…}|null,"orphans_s":N|null,"running_operations":[…],"ended_operations":[…]}, where saved counts the
- * operations that are settled by what the checkpoint holds, or before the first one what the run starts from, all of
- * them, and what was added, and has what it
- * says of a planner's plan, orphans_s is for how long operations are kept (null: for any time), and the lists hold the start
+ * "plan_empty":…}|null,"orphans_s":N|null,"running_operations":[…],"ended_operations":[…]}. saved counts the
+ * operations that are settled by what the checkpoint holds (before the first one by what the run starts from),
+ * all of them, and what was added, and has what it says of a planner's plan; orphans_s is for how long
+ * operations are kept (null: for any time); the lists hold the start
  * lines without an end: of those that run, and of those whose end nobody has written down. What is
  * too large for a packet goes beside it as a memfd.
  */
