@@ -168,10 +168,13 @@ void
 read_command(struct reader *r, const struct key *k, const struct json *v, void *to)
 {
 	struct slice text = json_text(v);
+	struct flow_diagnostic *p;
 	size_t i = 0;
 
 	if (json_type(v) != JSON_STRING) {
-		wrong_type(r, k, v);
+		p = wrong_type(r, k, v);
+		if (json_type(v) == JSON_ARRAY && strcmp(k->name, "run") == 0)
+			hint(p, "a program and its arguments are a list: exec: [PROGRAM, ARGUMENT]");
 		return;
 	}
 	while (i < text.len && strchr(" \t\r\n", text.data[i]) != NULL)

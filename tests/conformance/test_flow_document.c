@@ -249,7 +249,7 @@ static const struct refused {
 	""},
     {"run_list", TEXT("plan: [{id: a, run: [x]}]\n"), false, ERR_DOCUMENT, 1, 21,
 	"operation \"a\": \"run\" must be shell text, not a list",
-	""},
+	"a program and its arguments are a list: exec: [PROGRAM, ARGUMENT]"},
     {"run_empty", TEXT("plan: [{id: a, run: ''}]\n"), false, ERR_DOCUMENT, 1, 21,
 	"operation \"a\": \"run\" is empty",
 	""},
