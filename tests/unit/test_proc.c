@@ -1,4 +1,4 @@
-/* Starting and waiting. The program is also the child: it executes itself with a word that says what
+/* Starting. The program is also the child: it executes itself with a word that says what
  * to do (main, at the end). */
 #include "test.h"
 
@@ -8,8 +8,6 @@
 #include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -18,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "fault_alloc.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
@@ -86,35 +85,10 @@ tear_down(void **state)
 	(void)state;
 	test_dir_remove(&dir);
 	assert_int_equal(test_count_fds(), fds_before);
-	/* Nobody is left, not even a zombie. */
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	assert_int_equal(errno, ECHILD);
+	children_none();
 	return 0;
 }
 
-static struct proc_end
-finish(struct proc_child *child)
-{
-	struct pollfd ready = {.fd = child->pidfd, .events = POLLIN};
-	struct proc_end end = {0};
-	struct err e = {0};
-
-	while (poll(&ready, 1, -1) < 0)
-		assert_int_equal(errno, EINTR);
-	assert_int_equal(proc_wait(child->pidfd, false, &end, &e), 1);
-	fd_close(&child->pidfd);
-	return end;
-}
-
-static struct proc_child
-start(const struct proc_spawn *spawn)
-{
-	struct proc_child child = {.pidfd = -1};
-	struct err e = {0};
-
-	assert_works(proc_start(spawn, &child, NULL, &e), e);
-	return child;
-}
 
 /* Runs argv with standard output to a file, and returns what stands there; to be freed. */
 static char *
@@ -127,9 +101,9 @@ output_of(struct proc_spawn spawn)
 	assert_true(out >= 0);
 	spawn.envp = no_environment;
 	spawn.fds[spawn.nfds++] = (struct proc_fd){out, 1};
-	child = start(&spawn);
+	child = child_start(&spawn);
 	fd_close(&out);
-	end = finish(&child);
+	end = child_finish(&child);
 	assert_false(end.signaled);
 	assert_int_equal(end.code, 0);
 	return test_file_read(dir.fd, "out");
@@ -179,8 +153,8 @@ check_mapping(const struct mapping *m)
 	spawn.envp = no_environment;
 	memcpy(spawn.fds, m->fds, sizeof(spawn.fds));
 	spawn.nfds = m->nfds;
-	child = start(&spawn);
-	assert_int_equal(finish(&child).code, 0);
+	child = child_start(&spawn);
+	assert_int_equal(child_finish(&child).code, 0);
 	seen = test_file_read(dir.fd, "seen");
 	assert_string_equal(seen, m->seen);
 	free(seen);
@@ -360,7 +334,7 @@ test_proc__sessions_and_groups(void **state)
 		spawn.envp = no_environment;
 		spawn.new_session = cases[i].session;
 		spawn.new_group = cases[i].group;
-		child = start(&spawn);
+		child = child_start(&spawn);
 		self = child.id.pid;
 		assert_works(proc_stat_read(self, &st, &e), e);
 		assert_int_equal(st.session, cases[i].session ? self : own.session);
@@ -368,7 +342,7 @@ test_proc__sessions_and_groups(void **state)
 		assert_int_equal(st.ppid, getpid());
 		assert_true(st.start_ticks == child.id.start_ticks);
 		assert_works(proc_signal(child.pidfd, SIGKILL, &e), e);
-		assert_true(finish(&child).signaled);
+		assert_true(child_finish(&child).signaled);
 	}
 }
 
@@ -388,10 +362,10 @@ test_proc__start_time_is_what_proc_shows(void **state)
 	spawn.argv = argv;
 	spawn.envp = no_environment;
 	for (n = 0; n < 500; n++) {
-		child = start(&spawn);
+		child = child_start(&spawn);
 		assert_works(proc_stat_read(child.id.pid, &st, &e), e); /* not reaped yet */
 		assert_true(st.start_ticks == child.id.start_ticks);
-		assert_false(finish(&child).signaled);
+		assert_false(child_finish(&child).signaled);
 	}
 }
 
@@ -492,10 +466,10 @@ test_proc__the_start_line(void **state)
 	/* The number of the log is taken in the child: the line must be written before. */
 	spawn.fds[0] = (struct proc_fd){dir.fd, fd};
 	spawn.nfds = 1;
-	child = start(&spawn);
+	child = child_start(&spawn);
 	snprintf(expected, sizeof(expected), "{\"pid\":%d,\"start\":%llu}\n", (int)child.id.pid,
 	    (unsigned long long)child.id.start_ticks);
-	finish(&child);
+	child_finish(&child);
 	text = test_file_read(dir.fd, "log");
 	assert_string_equal(text, expected);
 	free(text);
@@ -669,7 +643,7 @@ test_proc__a_start_without_memory(void **state)
 	}
 	assert_false(fault_alloc_disarm());
 	assert_true(n > 1);
-	finish(&child);
+	child_finish(&child);
 	/* A hint is a favour: without memory for it the error is the same. */
 	make_program("claude", "#!/bin/sh\n", 0700);
 	spawn.path = "clade";
@@ -684,224 +658,6 @@ test_proc__a_start_without_memory(void **state)
 	assert_string_equal(e.hint, "did you mean \"claude\"?");
 }
 
-/* ---- Ends ---- */
-
-static void
-test_proc__ends_are_told_apart(void **state)
-{
-	static const struct {
-		const char *command;
-		bool signaled;
-		int code;
-	} cases[] = {{"exit 0", false, 0}, {"exit 7", false, 7}, {"exit 255", false, 255},
-	    {"kill -TERM $$", true, SIGTERM}, {"kill -KILL $$", true, SIGKILL}};
-	struct proc_spawn spawn = PROC_SPAWN_INIT;
-	struct proc_child child;
-	struct proc_end end;
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *argv[] = {(char[]){"sh"}, (char[]){"-c"},
-		    (char *)(uintptr_t)cases[i].command, NULL};
-
-		spawn.path = "sh";
-		spawn.argv = argv;
-		spawn.envp = no_environment;
-		child = start(&spawn);
-		end = finish(&child);
-		assert_true(end.known);
-		assert_int_equal(end.signaled, cases[i].signaled);
-		assert_int_equal(end.code, cases[i].code);
-		assert_true(end.usage.ru_maxrss > 0);
-	}
-}
-
-static void
-test_proc__looking_does_not_reap(void **state)
-{
-	char *argv[] = {(char[]){"self"}, (char[]){"pause"}, NULL};
-	struct proc_spawn spawn = PROC_SPAWN_INIT;
-	struct proc_end end = {0};
-	struct proc_child child;
-	struct proc_id again;
-	struct pollfd ready;
-	struct err e = {0};
-
-	(void)state;
-	spawn.path = SELF;
-	spawn.argv = argv;
-	spawn.envp = no_environment;
-	child = start(&spawn);
-	assert_int_equal(proc_wait(child.pidfd, true, &end, &e), 0);
-	assert_int_equal(proc_wait(child.pidfd, false, &end, &e), 0);
-	assert_false(end.known);
-	assert_true(proc_is_alive(child.id));
-	assert_works(proc_signal(child.pidfd, SIGTERM, &e), e);
-	ready = (struct pollfd){.fd = child.pidfd, .events = POLLIN};
-	assert_int_equal(poll(&ready, 1, 60000), 1);
-	assert_int_equal(proc_wait(child.pidfd, true, &end, &e), 1);
-	assert_int_equal(end.code, SIGTERM);
-	/* A zombie: to be found, but not alive. */
-	assert_works(proc_identify(child.id.pid, &again, &e), e);
-	assert_true(again.start_ticks == child.id.start_ticks);
-	assert_false(proc_is_alive(child.id));
-	assert_int_equal(proc_wait(child.pidfd, false, &end, &e), 1);
-	assert_fails(proc_wait(child.pidfd, false, &end, &e), ERR_NOTFOUND, e);
-	assert_works(proc_signal(child.pidfd, SIGTERM, &e), e);
-	assert_fails(proc_identify(child.id.pid, &again, &e), ERR_NOTFOUND, e);
-	fd_close(&child.pidfd);
-}
-
-static bool
-is_gone(void *arg)
-{
-	const struct proc_id *id = arg;
-
-	return !proc_is_alive(*id);
-}
-
-static void
-test_proc__a_child_dies_with_its_parent(void **state)
-{
-	char *argv[] = {(char[]){"self"}, (char[]){"pause"}, NULL};
-	struct proc_id id = {0};
-	int pipes[2];
-	pid_t middle;
-
-	(void)state;
-	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	middle = fork();
-	if (middle == 0) {
-		struct proc_spawn spawn = PROC_SPAWN_INIT;
-		struct proc_child child;
-
-		spawn.path = SELF;
-		spawn.argv = argv;
-		spawn.envp = no_environment;
-		spawn.die_with = getpid();
-		if (proc_start(&spawn, &child, NULL, NULL) != 0 ||
-		    write(pipes[1], &child.id, sizeof(child.id)) != sizeof(child.id))
-			_exit(1);
-		pause();
-	}
-	assert_int_equal(read(pipes[0], &id, sizeof(id)), sizeof(id));
-	assert_true(proc_is_alive(id));
-	kill(middle, SIGKILL);
-	assert_int_equal(waitpid(middle, NULL, 0), middle);
-	assert_true(test_wait_for(is_gone, &id));
-	close(pipes[0]);
-	close(pipes[1]);
-}
-
-/* ---- Many ---- */
-
-enum { STARTS = 2000, STARTERS = 4, STARTS_EACH = 50 };
-
-static void
-run_true(unsigned times)
-{
-	char *argv[] = {(char[]){"true"}, NULL};
-	struct proc_spawn spawn = PROC_SPAWN_INIT;
-	struct proc_child child;
-	unsigned i;
-
-	spawn.path = "/bin/true";
-	spawn.argv = argv;
-	spawn.envp = no_environment;
-	for (i = 0; i < times; i++) {
-		child = start(&spawn);
-		assert_int_equal(finish(&child).code, 0);
-	}
-}
-
-static void
-test_proc__thousands_leave_nothing(void **state)
-{
-	int before = test_count_fds();
-
-	(void)state;
-	run_true(STARTS);
-	assert_int_equal(test_count_fds(), before);
-}
-
-static void *
-starter(void *arg)
-{
-	run_true(STARTS_EACH);
-	return arg;
-}
-
-static void
-test_proc__threads_start_at_the_same_time(void **state)
-{
-	pthread_t threads[STARTERS];
-	int i;
-
-	(void)state;
-	for (i = 0; i < STARTERS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, starter, NULL), 0);
-	for (i = 0; i < STARTERS; i++)
-		assert_int_equal(pthread_join(threads[i], NULL), 0);
-}
-
-/* ---- This program, and names ---- */
-
-static void
-test_proc__programs_are_found(void **state)
-{
-	struct buf found = {0};
-	struct err e = {0};
-
-	(void)state;
-	assert_works(proc_find_program("sh", NULL, &found, &e), e);
-	assert_true(buf_text(&found)[0] == '/');
-	buf_reset(&found);
-	assert_works(proc_find_program("/bin/sh", "/nowhere", &found, &e), e);
-	assert_string_equal(buf_text(&found), "/bin/sh");
-	buf_reset(&found);
-	assert_works(proc_find_program("sh", "::/nowhere:/bin:", &found, &e), e);
-	assert_string_equal(buf_text(&found), "/bin/sh");
-	buf_reset(&found);
-	assert_fails(proc_find_program("sh", "", &found, &e), ERR_ENVIRONMENT, e);
-	assert_int_equal(found.len, 0);
-	buf_clear(&found);
-}
-
-static void
-test_proc__paths_relative_to_this_program(void **state)
-{
-	struct buf path = {0}, up = {0};
-	char self[PATH_MAX];
-	struct err e = {0};
-	ssize_t n = readlink(SELF, self, sizeof(self) - 1);
-
-	(void)state;
-	assert_true(n > 0);
-	self[n] = '\0';
-	assert_works(proc_relative_to_self(strrchr(self, '/') + 1, &path, &e), e);
-	assert_string_equal(buf_text(&path), self);
-	*strrchr(self, '/') = '\0';
-	*strrchr(self, '/') = '\0';
-	strcat(self, "/x/y");
-	assert_works(proc_relative_to_self("../x/y", &up, &e), e);
-	assert_string_equal(buf_text(&up), self);
-	buf_clear(&path);
-	buf_clear(&up);
-}
-
-static void
-test_proc__signal_names(void **state)
-{
-	(void)state;
-	assert_string_equal(proc_signal_name(SIGTERM), "SIGTERM");
-	assert_string_equal(proc_signal_name(SIGSYS), "SIGSYS");
-	assert_string_equal(proc_signal_name(42), "signal 42");
-	assert_string_equal(proc_signal_name(0), "signal 0");
-	assert_string_equal(proc_signal_name(64), "signal 64");
-	assert_string_equal(proc_signal_name(-1), "unknown signal");
-	assert_string_equal(proc_signal_name(65), "unknown signal");
-}
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 static const struct CMUnitTest tests[] = {
@@ -919,14 +675,6 @@ static const struct CMUnitTest tests[] = {
     TEST(test_proc__failures_are_told_exactly),
     TEST(test_proc__steps_of_the_child_that_fail),
     TEST(test_proc__a_start_without_memory),
-    TEST(test_proc__ends_are_told_apart),
-    TEST(test_proc__looking_does_not_reap),
-    TEST(test_proc__a_child_dies_with_its_parent),
-    TEST(test_proc__thousands_leave_nothing),
-    TEST(test_proc__threads_start_at_the_same_time),
-    TEST(test_proc__programs_are_found),
-    TEST(test_proc__paths_relative_to_this_program),
-    TEST(test_proc__signal_names),
 };
 
 int
@@ -934,12 +682,8 @@ main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "fds") == 0)
 		return child_list_fds(argv[2]);
-	if (argc == 2 && strcmp(argv[1], "pause") == 0) {
-		/* Ends by itself should the test be ended before it. */
-		alarm(600);
-		for (;;)
-			pause();
-	}
+	if (argc == 2 && strcmp(argv[1], "pause") == 0)
+		child_pause();
 	/* As those that were ignored by whoever executed this program. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGRTMAX, SIG_IGN);
