@@ -27,6 +27,7 @@ enum {
 	EMIT_DEPTH_INLINE = 32	    /* and so does one that is nested deeper: packets are shallow */
 };
 #define EMIT_MAX_BYTES ((size_t)16 << 20) /* of one attempt */
+#define OP_REFUSED "refused" /* a line of EMITTED_FILE that is no request */
 
 struct emitted {
 	struct json *requests;  /* changes, in order of arrival */
@@ -34,6 +35,7 @@ struct emitted {
 	struct json *ids;	/* object: requests that were taken, so that none is taken twice */
 	struct json *view;	/* the context with the changes; NULL: to be made */
 	const struct json *view_of; /* the context that it was made from; only compared */
+	struct json *refused;	/* a request whose sender has not been told so, and why; or NULL */
 	size_t bytes;
 	unsigned writing;
 	bool settle_waits;
@@ -138,6 +140,7 @@ emit_clear(struct attempt_run *a)
 	json_unref(m->artifacts);
 	json_unref(m->ids);
 	json_unref(m->view);
+	json_unref(m->refused);
 	free(m);
 	a->emitted = NULL;
 }
@@ -179,6 +182,11 @@ emit_take(struct attempt_run *a, const struct json *of_response, struct json **c
 	struct json *next = json_ref(w->flow_context), *more;
 
 	*context = NULL;
+	if (a->emitted != NULL && a->emitted->refused != NULL) {
+		json_unref(next);
+		return err_set(e, ERR_REFUSED, "what it asked for while its worker was gone is refused: %s",
+		    json_cstr_of(json_get(a->emitted->refused, "text")));
+	}
 	if (own) {
 		json_unref(next);
 		if (changes_apply(w->flow_context, a->emitted->requests, &next, e) != 0)
@@ -286,6 +294,8 @@ take_back(struct emitted *m, const struct emit_job *j)
 	m->view = NULL;
 }
 
+static void refuse(struct attempt_run *a, struct link *l, const struct err *why);
+
 static void
 emit_done(struct io_job *job, void *owner)
 {
@@ -299,7 +309,7 @@ emit_done(struct io_job *job, void *owner)
 	if (j->link->serial == j->serial && job->result == 0)
 		link_answer(j->link, NULL, -1);
 	else if (j->link->serial == j->serial)
-		link_refuse(j->link, &job->error);
+		refuse(a, j->link, &job->error);
 	json_unref(j->line);
 	free(j);
 	if (--m->writing == 0 && m->settle_waits)
@@ -327,6 +337,32 @@ keep_durably(struct attempt_run *a, struct link *l, struct json *line, bool arti
 	a->emitted->writing++;
 	io_submit(a->w->io, &j->job);
 	return 0;
+}
+
+/* Whose sender has been told that it is kept, and relies on it, cannot be told any more: the attempt
+ * fails by it, also when another worker has it by then. The first is enough. */
+static void
+refuse_untold(struct attempt_run *a, struct link *l, const struct err *why)
+{
+	struct err e = {0};
+	struct emitted *m = kept(a, &e);
+	int rc = m != NULL ? 0 : -1;
+
+	if (m != NULL && m->refused == NULL) {
+		m->refused = json_set(json_object(), "op", json_cstr(OP_REFUSED));
+		m->refused = json_set(m->refused, "text", json_string_lossy(slice_of(why->msg), NULL));
+		rc = m->refused != NULL ? keep_durably(a, l, json_ref(m->refused), false, &e) : err_nomem(&e);
+	}
+	if (rc != 0)
+		worker_error(a->w, &e);
+}
+
+static void
+refuse(struct attempt_run *a, struct link *l, const struct err *why)
+{
+	link_refuse(l, why);
+	if (l->fd < 0)
+		refuse_untold(a, l, why);
 }
 
 /* ---- Verbs ---- */
@@ -573,7 +609,8 @@ do_artifact(struct attempt_run *a, struct link *l, const char *verb, const struc
 	path = inside(a->w, id, path);
 	if (path == NULL)
 		return err_set(e, ERR_REFUSED, "an artifact lies in the directory FLOWSUP_ARTIFACTS");
-	if (check_artifact(a->w, id, path, e) != 0)
+	/* What is found missing only after it was accepted fails the operation at its end. */
+	if (l->fd >= 0 && check_artifact(a->w, id, path, e) != 0)
 		return -1;
 	if (was_taken(m, value) || json_find(m->artifacts, NULL, path) != NULL) {
 		link_answer(l, NULL, -1);
@@ -614,15 +651,16 @@ do_grow(struct attempt_run *a, struct link *l, const char *verb, const struct js
 static const struct {
 	const char *word;
 	emit_verb *act;
+	bool outcome; /* the operation's outcome is another without it; growth tells its rejections itself */
 } verbs[] = {
-    {"context.get", do_get},
-    {"context.set", do_change},
-    {"context.append", do_change},
-    {"context.remove", do_change},
-    {"progress", do_progress},
-    {"artifact", do_artifact},
-    {"spawn", do_grow},
-    {"escalate", do_grow},
+    {"context.get", do_get, false},
+    {"context.set", do_change, true},
+    {"context.append", do_change, true},
+    {"context.remove", do_change, true},
+    {"progress", do_progress, false},
+    {"artifact", do_artifact, true},
+    {"spawn", do_grow, false},
+    {"escalate", do_grow, false},
 };
 
 static int
@@ -650,13 +688,16 @@ int
 emit_restore(struct attempt_run *a, const struct json *line, struct err *e)
 {
 	struct emitted *m = kept(a, e);
-	bool artifact = slice_is(json_text(json_get(line, "op")), "artifact");
+	struct slice op = json_text(json_get(line, "op"));
+	bool artifact = slice_is(op, "artifact");
 	const struct json *what = artifact ? json_get(line, "path") : line;
 	struct json *more;
 
 	if (m == NULL)
 		return -1;
-	if (what == NULL)
+	if (slice_is(op, OP_REFUSED) && m->refused == NULL)
+		m->refused = json_ref(line);
+	if (what == NULL || slice_is(op, OP_REFUSED))
 		return 0;
 	more = json_append(json_ref(artifact ? m->artifacts : m->requests), json_ref(what));
 	if (more == NULL ||
@@ -673,11 +714,13 @@ emit_restore(struct attempt_run *a, const struct json *line, struct err *e)
 	return 0;
 }
 
+/* Of what was spooled. */
+static struct link nobody = {.fd = -1};
+
 /* Its answer goes nowhere: what comes of it is in the log, or in the operation's outcome. */
 void
 emit_spooled(struct attempt_run *a, const struct json *body)
 {
-	static struct link nobody = {.fd = -1};
 	const char *verb = json_cstr_of(json_get(body, "verb"));
 	struct err e = {0};
 	size_t i;
@@ -686,12 +729,22 @@ emit_spooled(struct attempt_run *a, const struct json *body)
 	for (i = 0; verb != NULL && i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		if (strcmp(verbs[i].word, verb) != 0)
 			continue;
-		if (verbs[i].act(a, &nobody, verb, json_get(body, "value"), &e) != 0)
+		if (verbs[i].act(a, &nobody, verb, json_get(body, "value"), &e) == 0)
+			return;
+		if (verbs[i].outcome)
+			refuse(a, &nobody, &e);
+		else
 			link_refuse(&nobody, &e);
 		return;
 	}
-	log_line(LOG_WARNING, "ops/%s: a request that was spooled is not understood",
-	    a->w->flow->ops[a->op].id);
+	err_set(&e, ERR_REFUSED, "this worker does not know the request \"%.64s\"", verb != NULL ? verb : "");
+	refuse(a, &nobody, &e);
+}
+
+void
+emit_unreadable(struct attempt_run *a, const struct err *why)
+{
+	refuse(a, &nobody, why);
 }
 
 bool

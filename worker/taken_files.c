@@ -11,6 +11,7 @@
 #include "taken.h"
 
 enum { SPOOL_MOST = 10000, EMITTED_MOST = 64 << 20, CHAIN_MOST = 10000 };
+#define LINE_MOST (JSON_MAX_REQUEST + 4096) /* a request, with what is written around it */
 
 /* ---- Names ---- */
 
@@ -115,7 +116,7 @@ read_emitted(const struct attempt_run *a, struct buf *to, struct err *e)
 static int
 restore_lines(struct attempt_run *a, struct buf *text, struct err *e)
 {
-	const struct json_options o = {.max_bytes = JSON_MAX_REQUEST};
+	const struct json_options o = {.max_bytes = LINE_MOST};
 	struct slice rest = buf_view(text);
 	const char *end;
 	struct json *line;
@@ -203,21 +204,22 @@ was_applied(const struct taken *t, const char *name)
 	return false;
 }
 
-/* What cannot be read stays, for a person to look at. */
 static void
 apply(struct attempt_run *a, int dir, const char *name)
 {
-	const struct json_options o = {.max_bytes = JSON_MAX_REQUEST};
+	const struct json_options o = {.max_bytes = LINE_MOST};
 	struct taken *t = a->taken;
 	struct json *body = NULL;
 	struct buf text = {0};
 	struct err e = {0};
 
-	if (fs_read_private_file(dir, name, JSON_MAX_REQUEST, &text, &e) != 0 ||
-	    json_parse(buf_view(&text), &o, &body, NULL, &e) != 0)
-		log_line(LOG_WARNING, "ops/%s/spool/%s: %s", t->dir, name, e.msg);
-	else
+	if (fs_read_private_file(dir, name, LINE_MOST, &text, &e) != 0 ||
+	    json_parse(buf_view(&text), &o, &body, NULL, &e) != 0) {
+		err_wrap(&e, "ops/%s/spool/%s", t->dir, name);
+		emit_unreadable(a, &e);
+	} else {
 		emit_spooled(a, body);
+	}
 	t->applied = json_append(t->applied != NULL ? t->applied : json_array(), json_cstr(name));
 	json_unref(body);
 	buf_clear(&text);

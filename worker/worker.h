@@ -711,9 +711,11 @@ void emit_clear(struct attempt_run *a);
 uint32_t emit_known(const struct attempt_run *a, const struct json *value);
 int emit_remember(struct attempt_run *a, const struct json *value, uint32_t child, struct err *e);
 /* For an attempt that is taken over: a line of EMITTED_FILE, which counts from now on; a request that
- * was spooled, {"verb":…,"value":…}, as if it had just come. */
+ * was spooled, {"verb":…,"value":…}, as if it had just come, and one that cannot be read. Its sender was
+ * told that it is kept: refused, it fails the attempt. */
 int emit_restore(struct attempt_run *a, const struct json *line, struct err *e);
 void emit_spooled(struct attempt_run *a, const struct json *body);
+void emit_unreadable(struct attempt_run *a, const struct err *why);
 bool emit_is_writing(const struct attempt_run *a);
 
 /* link.c */

@@ -377,6 +377,77 @@ equal "with what it asked for before, between and after" '{"after":3,"before":1,
 	"$(answer "$new" b | perl -MJSON::PP -e 'local $/; print JSON::PP->new->canonical->encode(decode_json(<STDIN>))')"
 equal "nothing is left in the spool" 0 "$(find "$FLOWSUP_HOME/runs/$run/ops/a.1/spool" -type f | wc -l)"
 
+# What is refused when it is taken: the operation was told that it is kept, so it fails by it, also when
+# that worker dies too. What its outcome does not depend on is dropped.
+begin "  - id: a
+    run: |
+      echo a >>\$COUNT
+      until [ -e go.lonely ]; do sleep 0.02; done
+      flowsup emit context set /well 1 2>/dev/null
+      flowsup emit context set /no/parent 2 2>spooled
+      echo \$? >lonely
+      until [ -e go.a ]; do sleep 0.02; done
+  - id: big
+    run: |
+      echo big >>\$COUNT
+      until [ -e go.lonely ]; do sleep 0.02; done
+      { printf '\"'; head -c 1048480 /dev/zero | tr '\\0' x; printf '\"'; } | flowsup emit context set /big - 2>/dev/null
+      echo \$? >lonely.big
+      until [ -e go.big ]; do sleep 0.02; done
+  - id: file
+    run: |
+      echo file >>\$COUNT
+      until [ -e go.lonely ]; do sleep 0.02; done
+      flowsup emit artifact later 2>/dev/null
+      flowsup emit artifact missing 2>/dev/null
+      echo \$? >lonely.file
+      until [ -e go.file ]; do sleep 0.02; done
+      echo >\"\$FLOWSUP_ARTIFACTS/later\"
+  - id: torn
+    run: |
+      echo torn >>\$COUNT
+      until [ -e go.lonely ]; do sleep 0.02; done
+      flowsup emit progress 2 2>/dev/null
+      flowsup emit context set /torn 1 2>/dev/null
+      for f in \"\$FLOWSUP_HOME/runs/\$FLOWSUP_RUN_ID/ops/torn.1/spool\"/*; do
+          grep -q /torn \"\$f\" && echo '{' >\"\$f\"
+      done
+      touch lonely.torn
+      until [ -e go.torn ]; do sleep 0.02; done
+  - id: vain
+    run: |
+      echo vain >>\$COUNT
+      until [ -e go.lonely ]; do sleep 0.02; done
+      flowsup emit progress 2 2>/dev/null
+      flowsup emit spawn --run true 2>/dev/null
+      touch lonely.vain
+      until [ -e go.vain ]; do sleep 0.02; done
+" a big file torn vain
+kill_worker "$run"
+touch go.lonely
+wait_until eval '[ -e lonely ] && [ -e lonely.big ] && [ -e lonely.file ] && [ -e lonely.torn ] && [ -e lonely.vain ]'
+equal "without a worker nobody can say that it is refused" "0 0 0" "$(cat lonely lonely.big lonely.file | tr '\n' ' ' | sed 's/ $//')"
+run=$(flowsup resume "$run")
+is_refused() { grep -q '"op":"refused"' "$FLOWSUP_HOME/runs/$run/ops/$1.1/emitted.jsonl" 2>/dev/null; }
+check "one that is refused is recorded" wait_until is_refused a
+check "one that cannot be read too" wait_until is_refused torn
+check "a large one is taken" wait_until grep -q /big "$FLOWSUP_HOME/runs/$run/ops/big.1/emitted.jsonl"
+wait_until worker_is_ready "$run"
+kill_worker "$run"
+run=$(flowsup resume "$run" 2>/dev/null)
+wait_until worker_is_ready "$run"
+touch go.a go.big go.file go.torn go.vain
+flowsup wait "$run" 2>/dev/null
+failure() { flowsup show "$run" --json | python3 -c 'import json, sys; o = {o["id"]: o for o in json.load(sys.stdin)["ops"]}[sys.argv[1]]; print(o["class"], o["why"])' "$1"; }
+matches "the operation fails by it" "^response response: what it asked for while its worker was gone is refused: /no/parent" "$(failure a)"
+matches "a large one counts" "^None" "$(failure big)"
+matches "an artifact is looked for at the end" '^artifact declared artifact "missing" is not there' "$(failure file)"
+matches "what cannot be read was perhaps dear" "^response .*refused: ops/torn.1/spool/" "$(failure torn)"
+matches "what the outcome does not depend on does not fail it, and is told" "^None .*asked in vain: .*builder_error" "$(failure vain)"
+equal "nothing of one that fails enters the context" '["big"]' \
+	"$(flowsup checkpoint export "$run" --json | python3 -c 'import json, sys; print(json.dumps(list(json.load(sys.stdin)["flow_context"])))')"
+equal "each ran once" "1 1 1 1 1" "$(times a) $(times big) $(times file) $(times torn) $(times vain)"
+
 # An attempt of that number was there before, in a run whose failure was then run again.
 begin "  - id: a
     run: |
