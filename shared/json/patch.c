@@ -224,7 +224,8 @@ patch_apply(const struct json *root, const struct json *operations, struct json 
 		return 0;
 	}
 	json_unref(candidate);
-	return err_wrap(e, "operation %zu", it.position);
+	/* Where there is one alone, it is known which. */
+	return json_length(operations) == 1 ? -1 : err_wrap(e, "step %zu of the patch", it.position);
 }
 
 int

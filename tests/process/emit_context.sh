@@ -59,7 +59,7 @@ check "changes are kept with the attempt" \
 
 # ---- Refusals: command, exit status, what standard error holds ----
 cat >"$T/refusals" <<'R'
-4	flowsup emit context set /no/parent 1	/no/parent
+4	flowsup emit context set /no/parent 1	flowsup: /no/parent: a step
 4	flowsup emit context remove /nothing	/nothing
 4	flowsup emit context append /n 1	no array
 4	flowsup emit context set /operator_messages '[]'	kept by flowsup
