@@ -225,7 +225,7 @@ test_json_patch__operations(void **state)
 }
 
 static void
-test_json_patch__message_names_the_operation(void **state)
+test_json_patch__message_names_the_step(void **state)
 {
 	struct json *from = read_json("{}"), *to = NULL;
 	struct json *patch = read_json("[{\"op\":\"add\",\"path\":\"/a\",\"value\":1},"
@@ -234,7 +234,7 @@ test_json_patch__message_names_the_operation(void **state)
 
 	(void)state;
 	assert_fails(json_patch(from, patch, &to, &e), ERR_REFUSED, e);
-	assert_non_null(strstr(e.msg, "operation 2"));
+	assert_non_null(strstr(e.msg, "step 2 of the patch"));
 	assert_null(to);
 	json_unref(from);
 	json_unref(patch);
@@ -282,7 +282,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_json_patch__pointers),
     cmocka_unit_test(test_json_patch__pointer_tokens_are_escaped),
     cmocka_unit_test(test_json_patch__operations),
-    cmocka_unit_test(test_json_patch__message_names_the_operation),
+    cmocka_unit_test(test_json_patch__message_names_the_step),
     cmocka_unit_test(test_json_patch__depth),
 };
 
