@@ -260,6 +260,9 @@ reap_one(struct daemon *d, pid_t pid)
 		reap_errand(a);
 		return;
 	}
+	/* What was below it has come to us, and what it runs next has not: the row is not written yet. */
+	if (w != NULL)
+		astray_look(d, w);
 	if (w == NULL && r == NULL) {
 		if (!kept_reap(d, pid))
 			reap_stranger(d, pid);

@@ -79,7 +79,8 @@ int client_next_change(int fd, struct client_change *out, struct err *e);
 void client_change_clear(struct client_change *c);
 
 /*
- * {"pid":N,"version":TEXT,"runs":N,"unwritten":N,"unwritten_why":TEXT,"database_lost":BOOL,"workers":{RUN:{"pid":N,"state":WORD,
+ * {"pid":N,"version":TEXT,"runs":N,"unwritten":N,"unwritten_why":TEXT,"database_lost":BOOL,"strays":[{"pid":N,
+ * "start":N,"runs":[RUN]}] (astray.h),"workers":{RUN:{"pid":N,"state":WORD,
  * "stalled":BOOL,"done":N,"total":N}}}, both null while the plan is not known; all pages put together. ERR_NOTFOUND when no supervisor listens (none is
  * started); ERR_TIMEOUT after limit_ms for a page.
  */

@@ -196,7 +196,8 @@ on_status(struct client *c, const struct message *m, int *passed)
 		last = w->run_id;
 		w = worker_after(d, w->run_id);
 	}
-	body = json_set(body, "pid", json_int(getpid()));
+	astray_look(d, NULL);
+	body = astray_describe(d, json_set(body, "pid", json_int(getpid())));
 	body = json_set(body, "version", json_cstr(FLOWSUP_VERSION));
 	body = json_set(body, "runs", json_int(d->workers.count));
 	body = json_set(body, "workers", workers);

@@ -294,19 +294,6 @@ store_end(struct killing *k, struct err *e)
 	    "run.cancelled.killed", NULL, -1, &k->moved, e);
 }
 
-/* Whether an operation was allowed to leave processes: not all of them can be known. */
-static bool
-any_leaves(struct attempts *all)
-{
-	size_t i;
-
-	for (i = 0; i < all->nlines; i++)
-		if (all->lines[i].kind == ATTEMPT_LINE_START &&
-		    json_is_true(json_get(attempt_line_json(&all->lines[i]), "leave")))
-			return true;
-	return false;
-}
-
 static int
 check_place(struct killing *k, struct err *e)
 {
@@ -318,7 +305,7 @@ check_place(struct killing *k, struct err *e)
 	if (attempts_read(k->run_fd, &k->attempts, e) != 0 ||
 	    endops_is_here(&k->attempts, &here, &other_boot, e) != 0)
 		return -1;
-	k->leaves = !other_boot && any_leaves(&k->attempts);
+	k->leaves = !other_boot && attempts_any_leaves(&k->attempts);
 	if (k->attempts.has_place && !other_boot)
 		k->worker = k->attempts.worker;
 	if (here)
@@ -333,16 +320,35 @@ check_place(struct killing *k, struct err *e)
 	return -1;
 }
 
-/* Of a run whose worker was dead; also what was started as an answer to TERM. */
+/* What was started as an answer to TERM, and lost its parent, has come to the supervisor. */
+static int
+end_late_strays(struct killing *k, struct err *e)
+{
+	struct attempts now = {0};
+	bool any;
+
+	if (k->seen_below || k->run_fd < 0)
+		return 0;
+	leftover_have_looked(&k->t->home);
+	if (attempts_read(k->run_fd, &now, e) != 0)
+		return -1;
+	any = leftover_strays(&now) > 0;
+	attempts_clear(&k->attempts);
+	k->attempts = now;
+	return any ? end_operations(k, (struct proc_id){0}, e) : 0;
+}
+
+/* Of a run whose worker was dead, or of one that it goes on from. */
 static void
 look_for_unknown(struct killing *k)
 {
 	const struct session *s = &k->t->session;
 
-	if (k->seen_below || k->worker.pid == 0 || s->resumed_as_run[0] != '\0' ||
+	if ((k->seen_below && s->resumed_from_run[0] == '\0') || k->worker.pid == 0 || s->resumed_as_run[0] != '\0' ||
 	    (!k->moved && s->status != STATUS_CRASHED))
 		return;
-	leftover_look_unknown(&k->t->home, s, &k->attempts, &k->unknown);
+	leftover_look_unknown(&k->t->home, k->t->store, s, &k->attempts, &k->unknown);
+	k->unknown.orphaned = k->unknown.orphaned && !k->seen_below;
 }
 
 /* ---- Saying it ---- */
@@ -350,7 +356,7 @@ look_for_unknown(struct killing *k)
 static bool
 may_be_left(const struct killing *k)
 {
-	return (k->leaves && !k->seen_below) || k->unknown.orphaned || k->unknown.n > 0;
+	return (k->leaves && !k->seen_below) || k->unknown.orphaned || k->unknown.silent != 0 || k->unknown.n > 0;
 }
 
 static void
@@ -491,7 +497,7 @@ kill_run(struct killing *k, struct err *e)
 	end_below_worker(k);
 	rc = take_away_worker(k, e);
 	stands_no_more(k);
-	if (rc != 0 || end_operations(k, (struct proc_id){0}, e) != 0)
+	if (rc != 0 || end_operations(k, (struct proc_id){0}, e) != 0 || end_late_strays(k, e) != 0)
 		return -1;
 	look_for_unknown(k);
 	/* The job is over: nobody will take what was queued for it. */
@@ -535,7 +541,7 @@ run(struct cli *c, struct err *e)
 	endops_clear(&k.ended);
 	attempts_clear(&k.attempts);
 	free(k.seen);
-	buf_clear(&k.unknown.text);
+	leftover_unknown_clear(&k.unknown);
 	fd_close(&k.lock_fd);
 	fd_close(&k.run_fd);
 	target_close(&t);

@@ -17,6 +17,7 @@
 #include "leftover.h"
 #include "mailbox.h"
 #include "policy.h"
+#include "resume_private.h"
 #include "resuming.h"
 #include "withheld.h"
 #include "seek.h"
@@ -214,32 +215,89 @@ has_completed(const struct resuming *r)
 	return !r->is_run && r->plan.nrows > 0 && resume_is_accepted(&r->plan);
 }
 
-/* It is not ended, for nothing proves whose it is, and may run beside what runs again. */
-static void
-tell_unknown(const struct resuming *r)
+/* Whether it was of this boot and place, so that numbers of processes mean something. */
+static bool
+is_of_here(const struct resuming *r)
 {
-	struct leftover_unknown unknown = {0};
-	struct err ignored = {0};
 	bool here, other_boot;
 
-	if (!r->is_run || r->t->session.status != STATUS_CRASHED || !r->attempts.has_place ||
-	    endops_is_here(&r->attempts, &here, &other_boot, &ignored) != 0 || !here || other_boot)
+	return r->is_run && r->t->session.status == STATUS_CRASHED && r->attempts.has_place &&
+	    endops_is_here(&r->attempts, &here, &other_boot, &(struct err){0}) == 0 && here && !other_boot;
+}
+
+/* Check 7 of what no start line names. */
+static void
+refuse_stray(struct resuming *r, const char *names, const struct json *pids, const char *why)
+{
+	struct json_iter it = json_iterate(pids);
+	const struct json *one;
+	struct buf numbers = {0};
+	int64_t pid;
+
+	if (cli_flag(r->c, "rerun-in-flight")) {
+		cli_note("%s goes on beside what %s: %s", r->label, why, names);
 		return;
-	leftover_look_unknown(&r->t->home, &r->t->session, &r->attempts, &unknown);
+	}
+	while (json_next(&it, NULL, &one))
+		if (json_int64(one, &pid))
+			buf_printf(&numbers, " %lld", (long long)pid);
+	resume_fail(&r->plan, 7, NULL, "rerun-in-flight", "%s %s, and would run on beside what runs again: end it (kill%s)",
+	    names, why, buf_text(&numbers));
+	buf_clear(&numbers);
+}
+
+/* What is taken over may need a stray; what runs again must not meet one of its own. */
+static void
+judge_own_strays(struct resuming *r)
+{
+	bool leaves = r->attempts.nstrays > 0 && attempts_any_leaves(&r->attempts);
+	struct json *pids = json_array();
+	struct buf names = {0};
+	size_t i;
+
+	for (i = 0; i < r->attempts.nstrays && !leaves; i++)
+		if (attempts_stray_lives(&r->attempts, i)) {
+			buf_puts(&names, names.len > 0 ? ", " : "");
+			leftover_add_process(&names, r->attempts.strays[i].pid);
+			pids = json_append(pids, json_int(r->attempts.strays[i].pid));
+		}
+	r->strays_stay = leaves || (json_length(pids) > 0 && resuming_takes_running(r));
+	if (r->strays_stay && !leaves && resuming_repeats(r))
+		refuse_stray(r, buf_text(&names), pids, "may be of what is taken over, or of what is not");
+	json_unref(pids);
+	buf_clear(&names);
+}
+
+/* No survivor runs beside what runs again (resume.h, check 7), whether or not it is proved to be one. */
+static void
+judge_strays(struct resuming *r)
+{
+	struct leftover_unknown unknown = {0};
+
+	if (!is_of_here(r))
+		return;
+	judge_own_strays(r);
+	leftover_look_unknown(&r->t->home, r->t->store, &r->t->session, &r->attempts, &unknown);
 	unknown.orphaned = false; /* so it is after each death of a supervisor, and nothing can be done */
-	leftover_tell_unknown(&unknown, r->t->session.run_id);
-	buf_clear(&unknown.text);
+	if (unknown.n > unknown.left)
+		refuse_stray(r, buf_text(&unknown.text), unknown.pids,
+		    "may be of it, or of another run or command that ended with it");
+	else
+		leftover_tell_unknown(&unknown, r->t->session.run_id);
+	leftover_unknown_clear(&unknown);
 }
 
 /* Everything is looked at before anything is done. */
 static int
 resume_examined(struct resuming *r, struct err *e)
 {
+	if (r->is_run)
+		leftover_have_looked(&r->t->home);
 	if (resuming_read(r, e) != 0 || resuming_examine(r, e) != 0)
 		return -1;
 	resuming_tell_report(r);
 	resuming_tell_unheard(r);
-	tell_unknown(r);
+	judge_strays(r);
 	resuming_tell_changes(r);
 	if (r->is_run)
 		mailbox_tell_lost(r->c, r->t->store, &r->t->session);

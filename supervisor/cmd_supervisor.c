@@ -132,7 +132,7 @@ static int
 say_none(const struct cli *c, const char *why)
 {
 	static const char *const unknown[] = {"pid", "version", "unwritten", "unwritten_why", "stopping", "resuming",
-	    "looked_at", "kept_operations", "kept_runs", "database_lost"};
+	    "looked_at", "strays", "kept_operations", "kept_runs", "database_lost"};
 	struct json *o = NULL;
 	size_t i;
 

@@ -659,6 +659,7 @@ clear(struct daemon *d)
 	secrets_clear(d);
 	jobs_clear(&d->jobs);
 	kept_clear(d);
+	astrays_clear(d);
 	while ((w = worker_after(d, "")) != NULL)
 		worker_free(w);
 	store_close(d->store);
@@ -712,6 +713,7 @@ daemon_main(const struct daemon_options *o, struct err *e)
 	jobs_init(&d.jobs);
 	reports_init(&d.reports);
 	kept_init(&d.kept);
+	astrays_init(&d.astrays);
 	errands_init(&d.errands);
 	TAILQ_INIT(&d.restarts);
 	stop_all_init(&d.stop_all);

@@ -16,6 +16,7 @@
 #include "flowsup/proc.h"
 #include "flowsup/protocol.h"
 #include "flowsup/store.h"
+#include "astray.h"
 #include "children.h"
 #include "clients.h"
 #include "errand.h"
@@ -102,6 +103,7 @@ struct daemon {
 	struct workers workers;
 	struct reports reports;
 	struct kept kept;
+	struct astrays astrays;
 	struct errands errands;
 	struct restart_list restarts;
 	struct stop_all stop_all;

@@ -113,6 +113,7 @@ errand_take(struct daemon *d, const struct errand *given, struct err *e)
 	r->event = given->event != NULL ? strdup(given->event) : NULL;
 	TAILQ_INSERT_TAIL(&d->errands.list, r, entry);
 	d->errands.counts[r->kind]++;
+	d->astrays.errands = true;
 	loop_set_timer(&d->loop, TIMER_ERRAND, r->until_ns);
 	/* Without its pidfd in the loop it is still reaped, by SIGCHLD. */
 	if (loop_add(&d->loop, &r->process, pidfd, on_process, r, e) != 0)

@@ -5,6 +5,7 @@
  *	{"lock":N,"listener":N,"booted":BOOL,"workers":{RUN:{"pid":N,"start":N,"process":N,
  *	    "channel":N,"heartbeat":N,"ended":BOOL,"done":N,"total":N}},
  *	    "kept":[{"run":RUN,"resumed":BOOL,"until_ns":N,"operations":[start lines]}],
+ *	    "strays":[{"pid":N,"start":N,"of":{RUN:true},"others":BOOL,"known":BOOL,"written":BOOL}],
  *	    "secrets":{RUN:{"values":N}},
  *	    "errands":[{"kind":N,"run":RUN,"event":TEXT,"pid":N,"start":N,"process":N,"said":N,"until":N}]}
  *
@@ -108,6 +109,7 @@ everything(struct daemon *d)
 	o = json_set(o, "activated", json_bool(d->activated));
 	o = json_set(o, "ends", kept_ends_handed(d));
 	o = json_set(o, "kept", kept_handed(d));
+	o = json_set(o, "strays", astrays_handed(d));
 	o = json_set(o, "errands", errands_handed(d));
 	o = json_set(o, "secrets", secrets_handed(d));
 	return json_set(o, "workers", workers);
@@ -387,6 +389,7 @@ handover_take(struct daemon *d, int fd, int *listener, struct err *e)
 		take_workers(d, json_get(all, "workers"));
 		kept_take_ends(d, json_get(all, "ends"));
 		kept_take(d, json_get(all, "kept"));
+		astrays_take(d, json_get(all, "strays"));
 		take_errands(d, json_get(all, "errands"));
 		take_secrets(d, json_get(all, "secrets"));
 	} else

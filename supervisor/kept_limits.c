@@ -201,6 +201,7 @@ helper_ended(struct kept_end *n, const struct proc_end *end)
 	int status = end->known && !end->signaled ? end->code : -1;
 	bool all = n->op[0] == '\0';
 
+	astray_look(d, NULL);
 	try_again(r, n->op, status == END_DONE || status == END_LATER ? AGAIN_MS : AGAIN_FAILED_MS);
 	if (status == END_RESUMED)
 		r->resumed = true;
@@ -292,6 +293,7 @@ end_some(struct kept_run *r, const char *op, const char *class)
 	struct err e = {0};
 
 	try_again(r, op, AGAIN_FAILED_MS);
+	astray_look(r->daemon, NULL);
 	if (n == NULL) {
 		log_line(LOG_ERROR, "run %s: out of memory", r->run_id);
 		return;

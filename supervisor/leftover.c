@@ -150,16 +150,26 @@ leftover_each(const char *session_id, leftover_visit *visit, void *arg, struct e
 	return rc < 0 ? -1 : 0;
 }
 
-/* ---- Of nobody known ---- */
+/* ---- What comes to the supervisor ---- */
 
-struct unknown {
-	proc_each *each;
-	void *arg;
-};
+bool
+leftover_run_of(pid_t pid, char run_id[RUN_ID_TEXT])
+{
+	struct buf environment = {0};
+	const char *run = NULL;
 
-/* Keepers, and what a supervisor starts for itself. */
-static bool
-is_program_of_ours(pid_t pid)
+	if (read_environment(pid, &environment) && value_of(&environment, "FLOWSUP_OP_ID=") != NULL)
+		run = value_of(&environment, "FLOWSUP_RUN_ID=");
+	if (run != NULL && run_id_is_valid(run))
+		strlcpy(run_id, run, RUN_ID_TEXT);
+	else
+		run = NULL;
+	buf_clear(&environment);
+	return run != NULL;
+}
+
+bool
+leftover_is_ours(pid_t pid)
 {
 	char words[COMMAND_MOST];
 	const char *slash;
@@ -169,25 +179,6 @@ is_program_of_ours(pid_t pid)
 	slash = strrchr(words, '/');
 	slash = slash != NULL ? slash + 1 : words;
 	return strcmp(slash, "flowsup") == 0 || strcmp(slash, "flowsup-worker") == 0;
-}
-
-/* A proc_each. What descends from one that is known is known. */
-static int
-visit_unknown(void *arg, const struct proc_stat *st, int pidfd)
-{
-	const struct unknown *u = arg;
-
-	if (is_program_of_ours(st->pid) || proc_descends_from_marked(st->pid, "FLOWSUP_OP_ID="))
-		return 0;
-	return u->each(u->arg, st, pidfd);
-}
-
-int
-leftover_each_unknown(pid_t supervisor, proc_each *each, void *arg, struct err *e)
-{
-	struct unknown u = {each, arg};
-
-	return proc_each_descendant(supervisor, own_is_apart, visit_unknown, &u, e);
 }
 
 /* ---- Of one run ---- */
@@ -234,6 +225,19 @@ count_own(const struct json *ops, int run_fd, const struct attempts *a)
 	return n;
 }
 
+unsigned
+leftover_strays(const struct attempts *a)
+{
+	unsigned n = 0;
+	size_t i;
+
+	if (a->nstrays == 0 || attempts_any_leaves(a))
+		return 0;
+	for (i = 0; i < a->nstrays; i++)
+		n += attempts_stray_lives(a, i);
+	return n;
+}
+
 int
 leftovers_count(struct leftovers *l, const char *run_id, int run_fd, const struct attempts *a, struct err *e)
 {
@@ -242,7 +246,7 @@ leftovers_count(struct leftovers *l, const char *run_id, int run_fd, const struc
 
 	if (l->found == NULL && look(l, e) != 0)
 		return -1;
-	n = count_own(json_get(l->found, run_id), run_fd, a);
+	n = count_own(json_get(l->found, run_id), run_fd, a) + (int)leftover_strays(a);
 	/* What it has taken over bears the marks of the run that started it. */
 	for (i = 0; i < a->nopen; i++)
 		n += a->open[i].run != NULL &&
@@ -266,6 +270,8 @@ leftover_end(const struct home *h, const struct session *s, int run_fd, const st
 	    .class = "cancelled"};
 	int rc = 0;
 
+	if (kin == NULL)
+		leftover_have_looked(h);
 	if (kin != NULL) {
 		q.below = kin->worker;
 		q.also = kin->seen;

@@ -12,23 +12,33 @@
 #include "flowsup/store.h"
 
 /*
- * What a supervisor got from workers that died, or from operations that were allowed to leave it, and that bears
- * no marks: nobody knows whose it is. How many were visited, or -1.
- */
-int leftover_each_unknown(pid_t supervisor, proc_each *each, void *arg, struct err *e);
-/*
- * Of those, what may be of a run: not what had begun before its dead worker did, whose line is of this boot. The text is the
- * caller's. What left session and environment came to the supervisor when it lost its parent, if that one had
- * started the worker; else nobody knows it.
+ * Processes that came to the supervisor without session and environment of their operation, and of which it is not
+ * proved whose they are (astray.h): those that may be of this run, or of one that it goes on from, and those of its
+ * strays that are not ended because an operation was allowed to leave them. The text is the caller's. orphaned: the
+ * worker has died after the supervisor that had started it: then nobody knows.
  */
 struct leftover_unknown {
 	struct buf text;
-	unsigned n;
+	struct json *pids; /* or NULL; with text the caller's: leftover_unknown_clear() */
+	unsigned n, left;  /* left: of those, the ones that an operation may have left */
 	bool orphaned;
+	pid_t silent;	   /* the supervisor, which may know of some, and does not answer; or 0 */
 };
-void leftover_look_unknown(const struct home *h, const struct session *s, const struct attempts *a,
-    struct leftover_unknown *out);
+void leftover_look_unknown(const struct home *h, struct store *store, const struct session *s,
+    const struct attempts *a, struct leftover_unknown *out);
 void leftover_tell_unknown(const struct leftover_unknown *u, const char *run_id);
+void leftover_unknown_clear(struct leftover_unknown *u);
+/* "process 12 (sleep 1000)" */
+void leftover_add_process(struct buf *to, pid_t pid);
+/* Has the supervisor look, where there is one, at what has come to it: what it can prove is in the logs then. */
+void leftover_have_looked(const struct home *h);
+
+/* Of a child of the supervisor's: whether it is a program of ours (a keeper, or what it started itself); the run
+ * whose marks it bears, false: none. */
+bool leftover_is_ours(pid_t pid);
+bool leftover_run_of(pid_t pid, char run_id[RUN_ID_TEXT]);
+/* How many strays of this run live that are to be ended. */
+unsigned leftover_strays(const struct attempts *a);
 
 /*
  * The processes that bear the marks of runs of this home. They are looked for with the first question,

@@ -48,6 +48,7 @@ end_leftovers(struct resuming *r, struct err *e)
 	    .session_id = r->t->session.session_id,
 	    .attempts = &r->attempts,
 	    .flow = r->flow,
+	    .strays = r->strays_stay ? ENDOPS_STRAYS_LEAVE : ENDOPS_STRAYS_END,
 	    .spares = resuming_spares,
 	    .arg = r,
 	    .grace_most_ns = -1};

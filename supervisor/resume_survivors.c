@@ -504,6 +504,35 @@ resuming_survivors(struct resuming *r, struct err *e)
 	return 0;
 }
 
+static bool
+is_taken(const struct resuming *r, size_t i)
+{
+	return i != SIZE_MAX && r->plan.rows[i].action == RESUME_TAKE_OVER;
+}
+
+bool
+resuming_takes_running(const struct resuming *r)
+{
+	size_t i;
+
+	for (i = 0; r->flow != NULL && i < r->plan.nrows; i++)
+		if (is_taken(r, i) &&
+		    slice_is(json_text(json_get(json_get(r->facts, r->flow->ops[i].id), "survivor")), "running"))
+			return true;
+	return false;
+}
+
+bool
+resuming_repeats(const struct resuming *r)
+{
+	size_t i;
+
+	for (i = 0; r->flow != NULL && i < r->attempts.nopen; i++)
+		if (!is_taken(r, flow_find(r->flow, r->attempts.open[i].op)))
+			return true;
+	return false;
+}
+
 /* ---- The new run's attempts.log ---- */
 
 static void
@@ -535,6 +564,13 @@ resuming_taken_lines(const struct resuming *r, struct buf *to, struct err *e)
 			return err_nomem(e);
 		add_line(to, line);
 		json_unref(line);
+	}
+	for (i = 0; r->strays_stay && i < r->attempts.nstrays; i++) {
+		if (!attempts_stray_lives(&r->attempts, i))
+			continue;
+		if (to->len == 0 && place != NULL)
+			add_line(to, attempt_line_json(place));
+		attempts_stray_line(r->attempts.strays[i], to);
 	}
 	return buf_ok(to, e);
 }

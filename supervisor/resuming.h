@@ -53,6 +53,7 @@ struct resuming {
 	bool redefined;	      /* what is recorded says what the document says now, in part */
 	bool redefined_badly; /* so: flow_error says why */
 	bool fork;	      /* the new run is no successor: nothing of the old one is ended or taken */
+	bool strays_stay;     /* strays of the old one are not ended, and are the new one's */
 	bool by_policy;	      /* the supervisor asks, nobody else */
 	struct ckpt_report report; /* of the file as it is; state is migrated already */
 	struct flow *flow;
@@ -108,6 +109,9 @@ void resuming_clear(struct resuming *r);
 int resuming_survivors(struct resuming *r, struct err *e);
 /* attempts.log as the new run begins with it: nothing when nothing is taken over. */
 int resuming_taken_lines(const struct resuming *r, struct buf *to, struct err *e);
+/* Of the plan: whether something is taken over that still runs; whether an attempt without an end is not. */
+bool resuming_takes_running(const struct resuming *r);
+bool resuming_repeats(const struct resuming *r);
 /* The ops/ directory that has an attempt's files, or -1. */
 int resuming_open_ops(const struct resuming *r, const struct attempt *a);
 /* For endops: leaves alone what is taken over. arg is the resuming. */

@@ -52,6 +52,8 @@ place_line(const struct run_files *f, struct op_view *ops, struct attempt_line *
 {
 	size_t op = line->op == NULL ? SIZE_MAX : flow_find(f->flow, line->op);
 
+	if (line->kind == ATTEMPT_LINE_STRAY)
+		return;
 	if (line->kind == ATTEMPT_LINE_OTHER)
 		place_leftover(f, ops, line);
 	if (op == SIZE_MAX)

@@ -4,8 +4,8 @@
  * A process is taken for one of the run's only when one of these holds: it is the leader that a
  * start line names (pid and start time), it is in the process group of such a leader while that
  * one still pins the group's number, it descends from it, it descends from the worker, which is stopped,
- * or did so when that was about to be ended, or its environment carries the session's
- * and this home's marks. Whatever else is in a group of that number is named and left alone.
+ * or did so when that was about to be ended, the log names it as a stray, or its environment carries the
+ * session's and this home's marks. Whatever else is in a group of that number is named and left alone.
  */
 #ifndef FLOWSUP_ENDOPS_H
 #define FLOWSUP_ENDOPS_H
@@ -26,11 +26,18 @@ struct endops_result {
 };
 void endops_clear(struct endops_result *r);
 
+/*
+ * Strays, which are of the run and of nobody knows which operation. They are ended when nothing of it goes on;
+ * where an operation was allowed to leave something, or only one is meant, they may be what must not be.
+ */
+enum endops_strays { ENDOPS_STRAYS_END, ENDOPS_STRAYS_LEAVE };
+
 struct endops_request {
 	const struct home *home;
 	const char *run_id, *session_id; /* whose log the attempts are */
 	const struct attempts *attempts;
 	const struct flow *flow; /* or NULL; spares what an operation with `leave` left after its end */
+	enum endops_strays strays;
 	const char *only;	 /* one operation's processes; NULL: those of all */
 	/* Attempts that are left alone with all that bears their operation's mark; NULL: none. */
 	bool (*spares)(void *arg, const struct attempt *a);

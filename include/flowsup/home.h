@@ -183,13 +183,16 @@ bool own_is_apart(pid_t pid);
  *       that started it and has its files, behind a copy of that run's worker line
  *   by the worker:              {"kind":"end","op":ID,"attempt":N,"class":…,"code":…}
  *   by the worker, for each process that is found to be left after that: {"kind":"leftover","op":ID,"attempt":N}
+ *   by the supervisor, for each process without marks and session that the death of this run's worker, and nothing
+ *       else, can have brought to it, and by a resume that leaves it alone: {"kind":"stray","pid":P,"start":T}
  * Members that say nothing are left out. limit_ms is a moment of CLOCK_MONOTONIC; signals are sent
  * before SIGTERM, one after the other; messages are ranges of indices of operator_messages; "more"
  * says that ranges did not fit and stand in ops/<op>.<attempt>/started. A last line without LF is
  * no line.
  */
 enum { ATTEMPT_MAX_LINE = 512 };
-enum attempt_line_kind { ATTEMPT_LINE_OTHER, ATTEMPT_LINE_WORKER, ATTEMPT_LINE_START, ATTEMPT_LINE_END };
+enum attempt_line_kind { ATTEMPT_LINE_OTHER, ATTEMPT_LINE_WORKER, ATTEMPT_LINE_START, ATTEMPT_LINE_END,
+	ATTEMPT_LINE_STRAY };
 struct attempt_line {
 	enum attempt_line_kind kind;
 	unsigned attempt; /* of a start or an end, else 0 */
@@ -215,6 +218,8 @@ struct attempts {
 	size_t nopen;
 	struct attempt *stopped; /* starts whose end is that a stop ended them */
 	size_t nstopped;
+	struct proc_id *strays; /* of which operation is not known */
+	size_t nstrays;
 	bool has_place;
 	struct proc_place place; /* of the latest worker line */
 	struct proc_id worker;	 /* the same */
@@ -230,6 +235,12 @@ int attempts_read_place(int run_fd, struct attempts *out, struct err *e);
 struct attempt_line *attempts_worker_line(const struct attempts *a);
 /* The line as a value, read once and owned by the log it is of; NULL: out of memory. */
 const struct json *attempt_line_json(struct attempt_line *line);
+/* Whether an operation was allowed to leave processes: a stray may be one of these. */
+bool attempts_any_leaves(const struct attempts *a);
+/* A stray that lives; false of what is in the session of an attempt without an end, which is known by that. */
+bool attempts_stray_lives(const struct attempts *a, size_t stray);
+/* Appends a line to text. */
+void attempts_stray_line(struct proc_id id, struct buf *to);
 void attempts_clear(struct attempts *a);
 
 #endif

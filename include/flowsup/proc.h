@@ -158,6 +158,11 @@ int proc_each_descendant(pid_t ancestor, proc_apart *apart, proc_each *each, voi
 /* Children of ours that have ended and wait to be reaped; each may do that. 0, or -1. */
 int proc_each_ended_child(void (*each)(void *arg, pid_t pid), void *arg, struct err *e);
 /*
+ * Children of ours, also those that have ended: as many as there are when it begins, where none is reaped
+ * meanwhile, and this process has one thread. -1 with ERR_ENVIRONMENT: the kernel lists none (CONFIG_PROC_CHILDREN).
+ */
+int proc_each_child(void (*each)(void *arg, pid_t pid), void *arg, struct err *e);
+/*
  * The process groups and the descendants of many, by one walk: each is told whose a process is, as an
  * index into leaders. One that is not there any more, not as a zombie either, has none. What is in
  * the group of one and descends from another is the first one's. What stands apart (apart may be NULL)

@@ -132,6 +132,7 @@ kind_of(struct slice kind)
 	return slice_is(kind, "start")	 ? ATTEMPT_LINE_START
 	    : slice_is(kind, "end")	 ? ATTEMPT_LINE_END
 	    : slice_is(kind, "worker") ? ATTEMPT_LINE_WORKER
+	    : slice_is(kind, "stray")	 ? ATTEMPT_LINE_STRAY
 				       : ATTEMPT_LINE_OTHER;
 }
 
@@ -199,6 +200,8 @@ take_fields(struct json *line, struct attempt_fields *out)
 	if (out->kind == ATTEMPT_LINE_START || out->kind == ATTEMPT_LINE_END)
 		return out->op.data != NULL && out->attempt > 0 &&
 		    (out->kind == ATTEMPT_LINE_END || out->id.pid > 0);
+	if (out->kind == ATTEMPT_LINE_STRAY)
+		return out->id.pid > 0;
 	return json_text(json_get(line, "kind")).data != NULL;
 }
 

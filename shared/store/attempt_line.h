@@ -8,7 +8,7 @@ struct attempt_fields {
 	enum attempt_line_kind kind;
 	struct slice op;	   /* of a start or an end */
 	unsigned attempt;	   /* the same */
-	struct proc_id id, reaper; /* of a start; pid 0: not there */
+	struct proc_id id, reaper; /* of a start; pid 0: not there; id also of a stray */
 	struct slice run;	   /* of a start; data NULL: not there */
 	struct slice class;	   /* of an end; the same */
 	struct json *json;	   /* the line, where it had to be read whole: op, run and class lie in it; else NULL */

@@ -10,7 +10,7 @@
 struct reading {
 	struct attempts a;
 	char *name;	   /* where the next one goes, in a.names */
-	size_t lines_cap, open_cap;
+	size_t lines_cap, open_cap, strays_cap;
 	struct start *starts; /* beside a.open, while reading */
 	uint32_t *slots;      /* places in a.open and one more, by operation and attempt; 0: free */
 	size_t nslots;	      /* a power of two, more than twice as many as starts */
@@ -208,6 +208,23 @@ is_run(struct slice run)
 	return run_id_is_valid(id);
 }
 
+static int
+add_stray(struct reading *r, struct proc_id id, struct err *e)
+{
+	size_t cap = r->strays_cap ? r->strays_cap * 2 : 8;
+	struct proc_id *more;
+
+	if (r->a.nstrays == r->strays_cap) {
+		more = reallocarray(r->a.strays, cap, sizeof(*more));
+		if (more == NULL)
+			return err_nomem(e);
+		r->a.strays = more;
+		r->strays_cap = cap;
+	}
+	r->a.strays[r->a.nstrays++] = id;
+	return 0;
+}
+
 /* 1: a line of use, 0: one to be set aside, -1: out of memory. */
 static int
 take_fields(struct reading *r, struct attempt_line *line, const struct attempt_fields *f, struct err *e)
@@ -217,6 +234,8 @@ take_fields(struct reading *r, struct attempt_line *line, const struct attempt_f
 		return read_worker(&r->a, f);
 	if (f->kind == ATTEMPT_LINE_OTHER)
 		return 1; /* of a newer version */
+	if (f->kind == ATTEMPT_LINE_STRAY)
+		return add_stray(r, f->id, e) == 0 ? 1 : -1;
 	if (f->kind == ATTEMPT_LINE_START && f->run.data != NULL && !is_run(f->run))
 		return 0;
 	line->op = keep_name(r, f->op);
@@ -365,6 +384,39 @@ attempt_line_json(struct attempt_line *line)
 	return line->json;
 }
 
+bool
+attempts_any_leaves(const struct attempts *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->nlines; i++)
+		if (a->lines[i].kind == ATTEMPT_LINE_START &&
+		    json_is_true(json_get(attempt_line_json(&a->lines[i]), "leave")))
+			return true;
+	return false;
+}
+
+bool
+attempts_stray_lives(const struct attempts *a, size_t stray)
+{
+	struct proc_stat st;
+	size_t i;
+
+	if (!proc_is_alive(a->strays[stray]) || proc_stat_read(a->strays[stray].pid, &st, NULL) != 0)
+		return false;
+	for (i = 0; i < a->nopen; i++)
+		if (a->open[i].id.pid == st.session)
+			return false;
+	return true;
+}
+
+void
+attempts_stray_line(struct proc_id id, struct buf *to)
+{
+	buf_printf(to, "{\"kind\":\"stray\",\"pid\":%d,\"start\":%llu}\n", (int)id.pid,
+	    (unsigned long long)id.start_ticks);
+}
+
 void
 attempts_clear(struct attempts *a)
 {
@@ -375,6 +427,7 @@ attempts_clear(struct attempts *a)
 	free(a->lines);
 	free(a->open);
 	free(a->stopped);
+	free(a->strays);
 	free(a->names);
 	buf_clear(&a->text);
 	*a = (struct attempts){0};

@@ -305,6 +305,51 @@ find_below(struct ending *n)
 	return walked(n, proc_each_descendant(below.pid, own_is_apart, add_below, n, n->e));
 }
 
+/* A proc_of_leader. */
+static int
+add_of_stray(void *arg, size_t leader, const struct proc_stat *st, int pidfd)
+{
+	(void)leader;
+	return add(arg, st, pidfd);
+}
+
+static int
+add_stray(struct ending *n, struct proc_id id)
+{
+	struct proc_stat st = {.pid = id.pid, .start_ticks = id.start_ticks};
+	int pidfd = proc_open(id, NULL), rc;
+
+	if (pidfd < 0)
+		return 0;
+	rc = add(n, &st, pidfd);
+	fd_close(&pidfd);
+	return rc;
+}
+
+static bool
+may_end_strays(const struct ending *n)
+{
+	const struct endops_request *q = n->q;
+
+	return q->attempts->nstrays > 0 && q->strays == ENDOPS_STRAYS_END && q->only == NULL &&
+	    !attempts_any_leaves(q->attempts);
+}
+
+/* With their groups and what descends from them. */
+static int
+find_strays(struct ending *n)
+{
+	const struct attempts *a = n->q->attempts;
+	size_t i;
+
+	if (!may_end_strays(n))
+		return 0;
+	for (i = 0; i < a->nstrays; i++)
+		if (attempts_stray_lives(a, i) && add_stray(n, a->strays[i]) != 0)
+			return -1;
+	return walked(n, proc_each_of_leaders(a->strays, a->nstrays, own_is_apart, add_of_stray, n, n->e));
+}
+
 struct marked {
 	struct ending *n;
 	proc_each *each;
@@ -571,7 +616,7 @@ end_all(struct ending *n)
 		/* At first what descent found counts too: it may hold what `leave` spares. */
 		n->grown = before == 0 && n->count > 0;
 		n->unasked = round >= ASKED_ROUNDS;
-		if (find_below(n) != 0 || find_by_marks(n) != 0 || spare_left(n) != 0)
+		if (find_below(n) != 0 || find_strays(n) != 0 || find_by_marks(n) != 0 || spare_left(n) != 0)
 			return -1;
 		if (!n->grown && before == n->count)
 			return 0;

@@ -23,6 +23,7 @@ enum {
 	ENVIRON_PIECE = 16 * 1024,
 	MARK_MOST = 4096 + 64, /* a name and a path */
 	MARKS_MOST = 8,
+	CHILDREN_MOST = 8 << 20,
 	/* So long a process is waited for that is executing a program: usually a fraction of a step, and more
 	 * where processors are scarce. */
 	EXEC_STEPS = 250,
@@ -137,6 +138,31 @@ proc_each_ended_child(void (*each)(void *arg, pid_t pid), void *arg, struct err 
 		err_sys(e, ERR_IO, errno, "/proc");
 	closedir(dir);
 	return pid < 0 ? -1 : 0;
+}
+
+int
+proc_each_child(void (*each)(void *arg, pid_t pid), void *arg, struct err *e)
+{
+	struct buf text = {0};
+	char path[64], *at, *end;
+	int fd, rc;
+	long pid;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, ERR_ENVIRONMENT, errno, "'%s'", path);
+	rc = fs_read_all(&fs_real, "proc.children", fd, CHILDREN_MOST, &text, e);
+	fd_close(&fd);
+	if (rc == 0)
+		rc = buf_ok(&text, e);
+	at = (char *)(uintptr_t)buf_text(&text);
+	while (rc == 0 && (pid = strtol(at, &end, 10)) > 0 && end != at) {
+		each(arg, (pid_t)pid);
+		at = end;
+	}
+	buf_clear(&text);
+	return rc;
 }
 
 /* ---- By group ---- */

@@ -132,6 +132,27 @@ test_attempts__the_latest_worker_line_counts(void **state)
 }
 
 static void
+test_attempts__strays(void **state)
+{
+	struct buf line = {0};
+	struct attempts a;
+	struct err e = {0};
+
+	(void)state;
+	attempts_stray_line((struct proc_id){30, 300}, &line);
+	assert_string_equal(buf_text(&line), "{\"kind\":\"stray\",\"pid\":30,\"start\":300}\n");
+	write_log(WORKER "\n{\"kind\":\"stray\",\"pid\":30,\"start\":300}\n{\"kind\":\"stray\",\"pid\":0,\"start\":3}\n");
+	assert_works(attempts_read(dir.fd, &a, &e), e);
+	assert_int_equal(a.nstrays, 1);
+	assert_int_equal(a.strays[0].pid, 30);
+	assert_int_equal(a.strays[0].start_ticks, 300);
+	assert_int_equal(a.damaged, 1);
+	assert_false(attempts_stray_lives(&a, 0));
+	attempts_clear(&a);
+	buf_clear(&line);
+}
+
+static void
 test_attempts__no_file_means_nothing_started(void **state)
 {
 	struct attempts a;
@@ -187,6 +208,7 @@ static const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     CASE(test_attempts__open_ones),
     CASE(test_attempts__the_latest_worker_line_counts),
+    CASE(test_attempts__strays),
     CASE(test_attempts__no_file_means_nothing_started),
     CASE(test_attempts__a_planted_fifo_does_not_hang),
     CASE(test_attempts__many),
