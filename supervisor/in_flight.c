@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "flowsup/endops.h"
 #include "flowsup/exits.h"
+#include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "flowsup/provider.h"
 #include "policy.h"
 #include "seek.h"
 #include "view.h"
@@ -47,11 +50,68 @@ in_flight_state(const struct home *h, int run_fd, const struct attempt *a, bool 
 	return ended || class[0] != '\0' ? "ended" : NULL;
 }
 
+/* ---- An agent's final record ---- */
+
+static int
+open_output(const struct home *h, int run_fd, const struct attempt *a)
+{
+	char dir[ATTEMPT_DIR_TEXT], name[ATTEMPT_DIR_TEXT + 8];
+	int ops_fd = in_flight_open_ops(h, run_fd, a), fd;
+
+	snprintf(name, sizeof(name), "%s.out", attempt_dir(a->op, a->attempt, dir));
+	fd = ops_fd < 0 ? -1 : openat(ops_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	fd_close(&ops_fd);
+	return fd;
+}
+
+/* What a command has ended wrote nothing from then on; true where no command did. */
+static bool
+wrote_nothing_after(const struct home *h, int run_fd, const struct attempt *a, int out_fd)
+{
+	char dir[ATTEMPT_DIR_TEXT], class[STOP_CLASS_TEXT];
+	int ops_fd = in_flight_open_ops(h, run_fd, a);
+	double time = 0;
+	bool stopped;
+	struct stat st;
+
+	stopped = ops_fd >= 0 && stop_record_read(ops_fd, attempt_dir(a->op, a->attempt, dir), a->id, class, &time, NULL) == 0;
+	fd_close(&ops_fd);
+	return !stopped || (fstat(out_fd, &st) == 0 &&
+	    (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / (double)NS_PER_S <= time);
+}
+
+bool
+in_flight_has_final_record(const struct home *h, int run_fd, const struct flow *f, char *const *envp,
+    const struct attempt *a)
+{
+	size_t i = flow_find(f, a->op);
+	struct provider_search search;
+	struct provider *p = NULL;
+	struct provider_reading *reading = NULL;
+	struct err e = {0};
+	bool ended = false;
+	int fd;
+
+	if (i == SIZE_MAX || f->ops[i].kind != FLOW_INSTRUCTION || provider_search_init(&search, envp, &e) != 0)
+		return false;
+	fd = open_output(h, run_fd, a);
+	if (fd >= 0 && wrote_nothing_after(h, run_fd, a, fd) &&
+	    provider_load(&search, f->ops[i].how->role->provider, &p, &e) == 0 &&
+	    provider_reading_new(p, NULL, NULL, &reading, &e) == 0 && provider_reading_feed_file(reading, fd, &e) == 0)
+		ended = provider_reading_ended(reading);
+	provider_reading_free(reading);
+	provider_free(p);
+	provider_search_clear(&search);
+	fd_close(&fd);
+	return ended;
+}
+
 /* ---- A run ---- */
 
 struct asking {
 	const struct home *home;
 	const struct run_files *files;
+	const struct json *from; /* where a fork begins, which takes over nothing; NULL: a resume */
 	bool same_boot;
 	bool lost_log; /* nothing tells what was started */
 };
@@ -78,6 +138,18 @@ find_last(const struct attempts *all, const char *op, const struct attempt_line 
 	}
 }
 
+static bool
+has_final_record(const struct asking *a, const struct attempt *attempt)
+{
+	char *block = NULL, **envp = NULL;
+	bool has = environ_read(a->files->fd, &block, &envp, NULL) == 0 &&
+	    in_flight_has_final_record(a->home, a->files->fd, a->files->flow, envp, attempt);
+
+	free(envp);
+	free(block);
+	return has;
+}
+
 /* Without a line of its end. */
 static bool
 is_lost(const struct asking *a, const struct attempt_line *start)
@@ -89,8 +161,10 @@ is_lost(const struct asking *a, const struct attempt_line *start)
 	for (i = 0; i < all->nopen; i++)
 		if (all->open[i].line == start->json)
 			break;
-	state = i < all->nopen ? in_flight_state(a->home, a->files->fd, &all->open[i], a->same_boot) : NULL;
-	return state == NULL || strcmp(state, "stopped") == 0;
+	if (i == all->nopen || a->from != NULL)
+		return true;
+	state = in_flight_state(a->home, a->files->fd, &all->open[i], a->same_boot);
+	return (state == NULL || strcmp(state, "stopped") == 0) && !has_final_record(a, &all->open[i]);
 }
 
 /* It failed, and has attempts left: the next one is no repetition that anybody has to allow. */
@@ -137,12 +211,13 @@ asks(const struct asking *a, size_t i, bool failures_again, bool *again)
 	const struct flow *f = a->files->flow;
 	const struct flow_op *op = &f->ops[i];
 	const struct json *outcome = outcome_of(a->files, i);
-	bool failed = slice_is(json_text(json_get(outcome, "status")), "failed"), behind = false;
+	bool failed = slice_is(json_text(json_get(outcome, "status")), "failed");
+	bool behind = a->from != NULL && json_find(a->from, NULL, op->id) != NULL;
 	uint32_t n;
 
 	for (n = 0; n < op->nneeds; n++)
 		behind = behind || again[op->needs[n].op];
-	again[i] = failures_again && outcome != NULL && !flow_is_replaced(f, (uint32_t)i) && (failed || behind);
+	again[i] = outcome != NULL && !flow_is_replaced(f, (uint32_t)i) && ((failures_again && failed) || behind);
 	if (a->lost_log && outcome == NULL)
 		return true;
 	if (op->how->idempotent)
@@ -190,7 +265,7 @@ look_at_all(const struct asking *a, bool failures_again, struct in_flight *out)
 
 	for (i = 0; again != NULL && i < f->nops; i++)
 		out->asks |= asks(a, f->order[i], failures_again, again);
-	out->drops = again != NULL && failures_again && any_is_dropped(a, again);
+	out->drops = again != NULL && any_is_dropped(a, again);
 	free(again);
 }
 
@@ -217,10 +292,11 @@ may_have_added_more(const struct session *s)
 }
 
 void
-in_flight_look(const struct home *h, const struct session *s, bool again, struct in_flight *out)
+in_flight_look(const struct home *h, const struct session *s, bool again, const struct json *from,
+    struct in_flight *out)
 {
 	struct run_files files;
-	struct asking a = {.home = h, .files = &files};
+	struct asking a = {.home = h, .files = &files, .from = from};
 	bool here = false, other_boot = true;
 	struct err e = {0};
 
@@ -228,7 +304,7 @@ in_flight_look(const struct home *h, const struct session *s, bool again, struct
 	if (h == NULL || !status_is_terminal(s->status))
 		return;
 	a.lost_log = has_lost_log(h, s);
-	if ((!a.lost_log && !json_is_true(json_get(s->policy, POLICY_UNREPEATABLE)) &&
+	if ((from == NULL && !a.lost_log && !json_is_true(json_get(s->policy, POLICY_UNREPEATABLE)) &&
 		!(again && may_have_added_more(s))) ||
 	    run_files_open(h, s, true, &files, &e) != 0)
 		return;

@@ -2,6 +2,7 @@
 #ifndef FLOWSUP_SUPERVISOR_IN_FLIGHT_H
 #define FLOWSUP_SUPERVISOR_IN_FLIGHT_H
 
+#include "flowsup/flow.h"
 #include "flowsup/home.h"
 #include "flowsup/store.h"
 
@@ -15,9 +16,14 @@ int in_flight_open_ops(const struct home *h, int run_fd, const struct attempt *a
  */
 const char *in_flight_state(const struct home *h, int run_fd, const struct attempt *a, bool same_boot);
 
+/* Whether it is an agent's that has given its final record, before any command ended it: how its process ended does
+ * not matter then. envp: the run's environment; NULL: this process's. Reads all of its output. */
+bool in_flight_has_final_record(const struct home *h, int run_fd, const struct flow *f, char *const *envp,
+    const struct attempt *a);
+
 /*
  * What a resume of a run that is at its end would be refused without, as far as its row and its files tell; with
- * `again` one that runs failures again. Files are opened only where the row says that the run has such operations, or
+ * `again` one that runs failures again, with `from` (an array of ids, or NULL) a fork that begins there. Files are opened only where the row says that the run has such operations, or
  * has crashed and lost its log of attempts, or may have added something that nobody has saved.
  */
 struct in_flight {
@@ -27,6 +33,7 @@ struct in_flight {
 	/* leave to drop what had been added by what runs again, and has an outcome, runs, or has ended meanwhile */
 	bool drops;
 };
-void in_flight_look(const struct home *h, const struct session *s, bool again, struct in_flight *out);
+void in_flight_look(const struct home *h, const struct session *s, bool again, const struct json *from,
+    struct in_flight *out);
 
 #endif

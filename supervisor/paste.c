@@ -44,11 +44,27 @@ add_retry(struct buf *to, const struct session *s)
 		buf_puts(to, " --retry-failed");
 }
 
-static bool
-paste_fork(struct buf *to, const char *home_option, const struct session *s)
+/* What would have it refused otherwise. from: of a fork, where it begins; else NULL. */
+static void
+add_lifts(struct buf *to, const struct home *h, const struct session *s, const struct json *from)
 {
-	struct json_iter it = json_iterate(json_get(s->metadata, META_FORK_FROM));
-	const struct json *op;
+	struct in_flight of;
+
+	in_flight_look(h, s, has_failures(s), from, &of);
+	add_retry(to, s);
+	if (of.asks)
+		buf_puts(to, " --rerun-in-flight");
+	if (of.drops)
+		buf_puts(to, " --drop-respawned");
+	if (has_failures(s) && json_is_true(json_get(s->metadata, META_LOST_CONTEXT)))
+		buf_puts(to, " --allow-degraded-context");
+}
+
+static bool
+paste_fork(struct buf *to, const struct home *h, const char *home_option, const struct session *s)
+{
+	const struct json *from = json_get(s->metadata, META_FORK_FROM), *op;
+	struct json_iter it = json_iterate(from);
 	size_t n = 0;
 
 	while (json_next(&it, NULL, &op)) {
@@ -60,19 +76,19 @@ paste_fork(struct buf *to, const char *home_option, const struct session *s)
 		text_shell_word(to, json_cstr_of(op));
 	}
 	if (n > 0)
-		add_retry(to, s); /* what else has failed would have it refused */
+		add_lifts(to, h, s, from);
 	return n > 0;
 }
 
 bool
-paste_with_room(struct buf *to, const char *home_option, const struct session *s)
+paste_with_room(struct buf *to, const struct home *h, const char *home_option, const struct session *s)
 {
 	uint64_t wanted;
 
 	if (!status_is_terminal(s->status) || !has_failures(s))
 		return false;
 	if (!json_uint64(json_get(s->metadata, META_MAX_OPS), &wanted))
-		return paste_fork(to, home_option, s);
+		return paste_fork(to, h, home_option, s);
 	paste_command(to, "rerun", home_option, s->run_id, NULL);
 	buf_printf(to, " --max-ops %llu", (unsigned long long)wanted);
 	return true;
@@ -81,19 +97,10 @@ paste_with_room(struct buf *to, const char *home_option, const struct session *s
 void
 paste_resume(struct buf *to, const struct home *h, const char *home_option, const struct session *s)
 {
-	struct in_flight of;
-
-	if (paste_with_room(to, home_option, s))
+	if (paste_with_room(to, h, home_option, s))
 		return;
-	in_flight_look(h, s, has_failures(s), &of);
 	paste_command(to, "resume", home_option, s->run_id, NULL);
-	add_retry(to, s);
-	if (of.asks)
-		buf_puts(to, " --rerun-in-flight");
-	if (of.drops)
-		buf_puts(to, " --drop-respawned");
-	if (has_failures(s) && json_is_true(json_get(s->metadata, META_LOST_CONTEXT)))
-		buf_puts(to, " --allow-degraded-context");
+	add_lifts(to, h, s, NULL);
 }
 
 bool
@@ -103,7 +110,7 @@ paste_keep(struct buf *to, const struct home *h, const char *home_option, const 
 
 	if (!status_is_terminal(s->status) || !has_failures(s) || s->done >= s->total)
 		return false;
-	in_flight_look(h, s, false, &of);
+	in_flight_look(h, s, false, NULL, &of);
 	paste_command(to, "resume", home_option, s->run_id, NULL);
 	buf_puts(to, " --keep-failed");
 	if (of.asks)
@@ -202,7 +209,7 @@ paste_end_hint(const struct home *h, const char *home_option, const struct sessi
 		buf_reset(&b);
 	}
 	if (s->reason_code != NULL && reason_is_resumable(s->reason_code) && s->resumed_as_run[0] == '\0') {
-		if (paste_with_room(&b, home_option, s))
+		if (paste_with_room(&b, h, home_option, s))
 			paste_hint(json_get(s->metadata, META_MAX_OPS) != NULL ? "anew, with room for all items"
 				: "with a new answer of what the list comes from", buf_view(&b));
 		else {

@@ -11,12 +11,12 @@
 /* Appends "flowsup VERB [--home DIR] RUN [OP]", quoted for a shell; home_option and op may be NULL. */
 void paste_command(struct buf *to, const char *verb, const char *home_option, const char *run_id,
     const char *op);
-/* Appends the command that resumes a run, however it ended (or paste_with_room()), with the options without which it would be refused, as
- * far as its row tells and, with its home h (or NULL), the files of what must not be repeated. */
+/* Appends the command that resumes a run, however it ended (or paste_with_room()), with the options without which
+ * it would be refused, as far as its row tells and, with its home h (or NULL), its files. */
 void paste_resume(struct buf *to, const struct home *h, const char *home_option, const struct session *s);
 /* Of one that failed because the list of a foreach was longer than max_ops allows, which fails again however it is
  * resumed: appends the command that does all of it anew. Else false. */
-bool paste_with_room(struct buf *to, const char *home_option, const struct session *s);
+bool paste_with_room(struct buf *to, const struct home *h, const char *home_option, const struct session *s);
 /* Of one that has failures and work that does not need them: appends the command that does that work alone.
  * Else false. */
 bool paste_keep(struct buf *to, const struct home *h, const char *home_option, const struct session *s);

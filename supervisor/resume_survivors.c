@@ -17,7 +17,6 @@
 #include "flowsup/exits.h"
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
-#include "flowsup/provider.h"
 #include "in_flight.h"
 #include "kept.h"
 #include "resuming.h"
@@ -287,62 +286,6 @@ settled_state(struct looking *l, const struct attempt *a, const char **state, st
 	return rc;
 }
 
-/* ---- An agent's final record ---- */
-
-static int
-open_output(const struct resuming *r, const struct attempt *a)
-{
-	char dir[ATTEMPT_DIR_TEXT], name[ATTEMPT_DIR_TEXT + 8];
-	int ops_fd = resuming_open_ops(r, a), fd;
-
-	snprintf(name, sizeof(name), "%s.out", attempt_dir(a->op, a->attempt, dir));
-	fd = ops_fd < 0 ? -1 : openat(ops_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	fd_close(&ops_fd);
-	return fd;
-}
-
-/* What a command has ended wrote nothing from then on; true where no command did. */
-static bool
-wrote_nothing_after(const struct resuming *r, const struct attempt *a, int out_fd)
-{
-	char dir[ATTEMPT_DIR_TEXT], class[STOP_CLASS_TEXT];
-	int ops_fd = resuming_open_ops(r, a);
-	double time = 0;
-	bool stopped;
-	struct stat st;
-
-	stopped = ops_fd >= 0 && stop_record_read(ops_fd, attempt_dir(a->op, a->attempt, dir), a->id, class, &time, NULL) == 0;
-	fd_close(&ops_fd);
-	return !stopped || (fstat(out_fd, &st) == 0 &&
-	    (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / (double)NS_PER_S <= time);
-}
-
-/* Whether its output is complete: then how its process ended does not matter. */
-static bool
-has_final_record(const struct resuming *r, const struct attempt *a)
-{
-	size_t i = flow_find(r->flow, a->op);
-	struct provider_search search;
-	struct provider *p = NULL;
-	struct provider_reading *reading = NULL;
-	struct err e = {0};
-	bool ended = false;
-	int fd;
-
-	if (i == SIZE_MAX || r->flow->ops[i].kind != FLOW_INSTRUCTION ||
-	    provider_search_init(&search, r->environment, &e) != 0)
-		return false;
-	fd = open_output(r, a);
-	if (fd >= 0 && wrote_nothing_after(r, a, fd) && provider_load(&search, r->flow->ops[i].how->role->provider, &p, &e) == 0 &&
-	    provider_reading_new(p, NULL, NULL, &reading, &e) == 0 && provider_reading_feed_file(reading, fd, &e) == 0)
-		ended = provider_reading_ended(reading);
-	provider_reading_free(reading);
-	provider_free(p);
-	provider_search_clear(&search);
-	fd_close(&fd);
-	return ended;
-}
-
 /* ---- Whether the new worker finds what it needs of it ---- */
 
 /* As the worker opens it; of what is no run here it gets a copy. */
@@ -363,6 +306,13 @@ look_at_output(const struct resuming *r, int ops_fd, const char *dir, struct buf
 	else if (!S_ISREG(st.st_mode))
 		buf_printf(why, "its output (" RUN_OPS "/%s) is not a regular file", name);
 	fd_close(&fd);
+}
+
+/* Whether its output is complete: then how its process ended does not matter. */
+static bool
+has_final_record(const struct resuming *r, const struct attempt *a)
+{
+	return in_flight_has_final_record(r->has_home ? &r->t->home : NULL, r->run_fd, r->flow, r->environment, a);
 }
 
 static bool

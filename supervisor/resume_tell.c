@@ -327,7 +327,8 @@ whole_command(const struct resuming *r, struct buf *to)
 	}
 	if (!all_can_be_lifted(r))
 		return;
-	if (any_failure_has(r, RESUME_LIFTS_HOPELESS) && !r->fork && paste_with_room(to, r->c->home, &r->t->session))
+	if (any_failure_has(r, RESUME_LIFTS_HOPELESS) && !r->fork &&
+	    paste_with_room(to, r->has_home ? &r->t->home : NULL, r->c->home, &r->t->session))
 		return;
 	while (json_next(&it, NULL, &one))
 		ask_for(one, to);

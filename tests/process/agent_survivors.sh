@@ -7,10 +7,10 @@
 
 line() { grep '"kind":"start","op":"a"' "$(run_dir)/attempts.log" | tail -1; }
 reaped() { [ ! -d "/proc/$1" ]; }
-# begin MODE FILE: an agent that works; FILE of its home says that it does.
+# begin MODE FILE [KEYS]: an agent that works; FILE of its home says that it does.
 begin() {
 	rm -rf "${AGENT:?}"/*
-	flow "  - {id: a, assignee: agent, instruction: $1}"
+	flow "  - {id: a, assignee: agent, instruction: $1${3-}}"
 	RUN=$("$FLOWSUP" start "$T/flow.yaml")
 	wait_until eval "ls $AGENT/$2"
 	wait_until worker_is_ready "$RUN"
@@ -44,6 +44,17 @@ RUN=$("$FLOWSUP" resume "$RUN")
 check "one that gave its final record before all died has an outcome" wait_until ended
 matches "that of the record" '"status":"completed","response":"turns: hang\|"' "$(entry a)"
 equal "it was told once" hang "$(conversation)"
+
+begin hang hanging ', idempotent: false'
+wait_until grep -q '"type":"result"' "$(run_dir)/ops/a.1.out"
+kill_all
+command() { "$FLOWSUP" show "$RUN" --json | grep -o '"resume_command":"[^"]*"'; }
+known() { command | grep -q resume; }
+check "the run is known to have crashed" wait_until known
+equal "where the record is there, nobody is asked for leave to repeat it" "\"resume_command\":\"flowsup resume $RUN\"" "$(command)"
+RUN=$("$FLOWSUP" resume "$RUN")
+check "and its resume ends" wait_until ended
+equal "having told it nothing more" hang "$(conversation)"
 
 begin slow 'slow-*'
 kill_all

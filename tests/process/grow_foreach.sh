@@ -181,6 +181,24 @@ done
 # shellcheck disable=SC2086 # words are meant
 check "the command that is suggested begins" "$FLOWSUP" ${fork#flowsup }
 equal "no array: it fails" "response response repaired" "$(shown 'op["each"]["class"] + " " + op["other"]["class"]') $(output after)"
+# What is repeated by it, and what is given up, is asked for in the same command.
+rm -f "$T/good"
+run_flow <<'Y'
+plan:
+  - {id: list, response: json, idempotent: false, run: 'test -e "$T/good" && echo "{\"a\": [1], \"b\": [2]}" || echo "{\"a\": [1]}"'}
+  - {id: each, needs: [list], foreach: /a, run: 'echo "$1"'}
+  - {id: other, needs: [list], foreach: /b, run: 'echo "$1"'}
+Y
+fork="flowsup fork $RUN --from list --retry-failed --rerun-in-flight --drop-respawned"
+for each in "json of $(run_fact "$RUN" resume_command)" "show of $("$FLOWSUP" show "$RUN" | sed -n 's/^next *//p')" \
+	"list of $("$FLOWSUP" list -n 1 | grep -oE 'flowsup fork.*')" "refusal of $("$FLOWSUP" resume "$RUN" 2>&1 | sed -n 's/^hint: //p')"; do
+	equal "what a fork repeats and drops: ${each%% of *}" "$fork" "${each#* of }"
+done
+touch "$T/good"
+# shellcheck disable=SC2086 # words are meant
+RUN=$("$FLOWSUP" ${fork#flowsup } 2>/dev/null)
+wait_until ended
+equal "as it is printed it goes on" "completed 2" "$(run_status "$RUN") $(spawned 'len(s)')"
 
 # ---- check ----
 refused() { ! "$FLOWSUP" check - >"$T/out" 2>&1 && grep -q "$1" "$T/out"; }
