@@ -277,7 +277,7 @@ close_writer(struct worker *w)
 	saved = ckpt_writer_close(w->writer, abandon, &e) == 0;
 	w->writer = NULL;
 	if (!saved) {
-		log_line(LOG_ERROR, "outcomes were not saved: %s", e.msg);
+		log_line(LOG_ERROR, "%s", e.msg);
 		w->trouble = e;
 	}
 	decide_outcome(w, saved);

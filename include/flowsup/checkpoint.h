@@ -120,7 +120,8 @@ uint64_t ckpt_retry_now(struct ckpt_writer *w);
 int ckpt_flush(struct ckpt_writer *w, struct err *e);
 /*
  * Lets what is admitted finish (or gives up at once with abandon), ends the thread, frees. Returns
- * 0 only when every admitted transition was acknowledged; the run's outcome depends on it.
+ * 0 only when every admitted transition was acknowledged and the writer had not stopped; the run's outcome
+ * depends on it.
  */
 int ckpt_writer_close(struct ckpt_writer *w, bool abandon, struct err *e);
 

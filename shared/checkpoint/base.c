@@ -165,7 +165,10 @@ base_encode(struct sink *to, const char *generation, const struct state *s, stru
 	size_t i;
 	int result = 0;
 
-	buf_printf(&to->b, "{\"version\":3,\"generation\":\"%s\",\"journal_seq\":0", generation);
+	if (generation == NULL)
+		buf_puts(&to->b, "{\"version\":2");
+	else
+		buf_printf(&to->b, "{\"version\":3,\"generation\":\"%s\",\"journal_seq\":0", generation);
 	for (i = 0; order[i] != NULL; i++) {
 		value = part(s, order[i]);
 		if (value == NULL)

@@ -13,7 +13,8 @@ bool generation_is_valid(struct slice text);
 /* 32 lowercase hex digits from getrandom(2). */
 int generation_make(char to[CKPT_GENERATION_TEXT], struct err *e);
 
-/* A whole base; -1 with what the sink said. */
+/* A whole base; -1 with what the sink said. generation NULL: the same members as a whole version 2 file,
+ * node ids and all, for which no journal is looked for. */
 int base_encode(struct sink *to, const char *generation, const struct state *s, struct err *e);
 /* A whole version 2 file, of a state that is not packed. nodes: its plan has node ids in any case. */
 int snapshot_encode(struct sink *to, const struct state *s, bool nodes, struct err *e);

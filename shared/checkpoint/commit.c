@@ -13,7 +13,7 @@ enum { BATCH_KEPT = 8 << 20 }; /* bytes of memory that stay for the next batch *
  * With in_base a base holds them, else each has its record.
  */
 static void
-acknowledge(struct committer *c, size_t bytes, bool in_base, uint64_t first_seq)
+acknowledge(struct committer *c, size_t bytes, bool in_base, uint64_t first_seq, const struct err *end)
 {
 	struct list done;
 	struct item *i;
@@ -27,7 +27,7 @@ acknowledge(struct committer *c, size_t bytes, bool in_base, uint64_t first_seq)
 		i->ack.seq = in_base ? 0 : seq++;
 		list_add(&done, i);
 	}
-	c->durable(c->arg, &done);
+	c->durable(c->arg, &done, end);
 }
 
 bool
@@ -80,7 +80,7 @@ commit_base(struct committer *c, struct err *e)
 			return -1;
 	result = files_rotate(&c->files, &c->tip, &covered, e);
 	if (covered)
-		acknowledge(c, SIZE_MAX, true, 0);
+		acknowledge(c, SIZE_MAX, true, 0, result != 0 && commit_error_is_final(e) ? e : NULL);
 	return result;
 }
 
@@ -179,7 +179,7 @@ append_batch(struct committer *c, struct err *e)
 
 	result = files_append(&c->files, buf_view(&c->batch), c->batch_records, &durable, e);
 	if (durable > 0) {
-		acknowledge(c, durable, false, seq);
+		acknowledge(c, durable, false, seq, NULL);
 		c->batch_records -= c->files.records_all - before;
 		keep_rest(c, durable);
 	}
@@ -217,7 +217,14 @@ commit(struct committer *c, bool fresh, struct err *e)
 		return commit_base(c, e);
 	if (make_lines(c, &base, e) != 0)
 		return -1;
-	return base ? commit_base(c, e) : commit_lines(c, e);
+	if (base)
+		return commit_base(c, e);
+	if (commit_lines(c, e) == 0)
+		return 0;
+	if (e->code != ERR_IDENTITY || !files_mend(&c->files))
+		return -1;
+	err_clear(e);
+	return commit_base(c, e);
 }
 
 void

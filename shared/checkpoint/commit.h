@@ -18,8 +18,9 @@ struct committer {
 	struct list pending; /* in the order of admission */
 	struct buf batch;    /* lines that are not written yet */
 	uint64_t batch_records;
-	/* Takes over the items, which are durable, with generation and sequence filled in. */
-	void (*durable)(void *arg, struct list *done);
+	/* Takes over the items, which are durable, with generation and sequence filled in. end, unless NULL:
+	 * nothing will follow them, so that nobody begins on them what could not be saved. */
+	void (*durable)(void *arg, struct list *done, const struct err *end);
 	void *arg;
 };
 

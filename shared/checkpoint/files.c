@@ -24,13 +24,22 @@ emit_snapshot(const void *arg, struct sink *to, struct err *e)
 }
 
 static int
+emit_without_journal(const void *arg, struct sink *to, struct err *e)
+{
+	const struct snapshot *s = arg;
+
+	return base_encode(to, NULL, s->state, e);
+}
+
+static int
 put_base(struct files *f, const struct state *s, struct err *e)
 {
 	char generation[CKPT_GENERATION_TEXT];
 	const struct snapshot snapshot = {f->version, generation, s};
 
 	if (generation_make(generation, e) != 0 ||
-	    publish(&f->place, CKPT_BASE, &base_seams, emit_snapshot, &snapshot, &f->base, e) != 0)
+	    publish(&f->place, CKPT_BASE, &base_seams, f->displaced ? emit_without_journal : emit_snapshot,
+	    &snapshot, &f->base, e) != 0)
 		return -1;
 	memcpy(f->generation, generation, sizeof(generation));
 	return 0;
@@ -328,18 +337,110 @@ files_append(struct files *f, struct slice lines, uint64_t records, size_t *dura
 
 /* ---- A fresh base ---- */
 
-int
-files_rotate(struct files *f, const struct state *s, bool *covered, struct err *e)
+enum { MENDS = 4 }; /* of one publication; whoever takes files away faster than that has won */
+
+/* Nothing is left to be retired; the descriptor only kept the inode. */
+static void
+let_go(struct files *f, const char *what, struct pin *pin)
 {
+	(void)fs_close(f->place.fs, what, &pin->fd, NULL);
+}
+
+bool
+files_mend(struct files *f)
+{
+	struct err why = {0};
+
+	if (place_check_run(&f->place, "ckpt.mend.run", &why) != 0 && why.code == ERR_IDENTITY)
+		return false;
+	if (f->base.fd >= 0)
+		switch (place_leads(&f->place, "ckpt.mend.base", CKPT_BASE, &f->base)) {
+		case TO_STRANGER:
+			return false;
+		case TO_NOTHING:
+			let_go(f, "ckpt.mend.close_base", &f->base);
+			break;
+		case TO_OURS:
+			break;
+		}
+	if (f->version == 2)
+		return true;
+	switch (place_leads(&f->place, "ckpt.mend.journal", CKPT_JOURNAL, &f->journal)) {
+	case TO_STRANGER:
+		f->displaced = true;
+		return true;
+	case TO_NOTHING:
+		if (f->journal.fd >= 0)
+			let_go(f, "ckpt.mend.close_journal", &f->journal);
+		break;
+	case TO_OURS:
+		break;
+	}
+	f->displaced = false;
+	return true;
+}
+
+/* The old journal may be longer than what was acknowledged: its size does not matter now. Until a name
+ * leads to a whole journal again no reader would take the base. */
+static int
+check_old_journal(struct files *f, bool *whole, struct err *e)
+{
+	*whole = true;
+	if (f->version == 2 || f->displaced)
+		return 0;
+	*whole = f->journal.fd >= 0;
+	if (!*whole || place_check_name(&f->place, after_base.journal, CKPT_JOURNAL, &f->journal, -1, e) == 0)
+		return 0;
+	*whole = false;
+	if (e->code == ERR_IDENTITY &&
+	    place_leads(&f->place, "ckpt.mend.journal", CKPT_JOURNAL, &f->journal) == TO_OURS) {
+		err_clear(e);
+		return 0;
+	}
+	return -1;
+}
+
+static int
+rotate(struct files *f, const struct state *s, bool *covered, struct err *e)
+{
+	bool whole;
+
 	*covered = false;
 	/* From here to the end of the reset no record may follow the old generation's. */
 	f->journal_dead = true;
 	if (put_base(f, s, e) != 0)
 		return -1;
 	f->bases_all++;
-	/* The old journal may be longer than what was acknowledged: its size does not matter now. */
-	if (check_names(f, &after_base, -1, e) != 0)
+	if (place_check_name(&f->place, after_base.base, CKPT_BASE, &f->base, f->base.size, e) != 0 ||
+	    check_old_journal(f, &whole, e) != 0 || place_check_run(&f->place, after_base.run, e) != 0)
+		return -1;
+	*covered = whole;
+	if (f->displaced)
+		return err_set(e, ERR_IDENTITY, "'%s' leads to something that is not ours; '%s' holds all that was "
+		    "saved, as version 2, which has no journal", CKPT_JOURNAL, CKPT_BASE);
+	if (f->version == 3 && put_journal(f, e) != 0)
 		return -1;
 	*covered = true;
-	return f->version == 3 ? put_journal(f, e) : 0;
+	return 0;
+}
+
+int
+files_rotate(struct files *f, const struct state *s, bool *covered, struct err *e)
+{
+	struct err local = {0};
+	int mends;
+
+	/* The stranger may have left since the last try. */
+	if (f->displaced)
+		(void)files_mend(f);
+	for (mends = 0;; mends++) {
+		err_clear(&local);
+		if (rotate(f, s, covered, &local) == 0)
+			return 0;
+		if (local.code != ERR_IDENTITY || mends == MENDS || (f->displaced && *covered) || !files_mend(f))
+			break;
+	}
+	if (e != NULL)
+		*e = local;
+	return -1;
 }

@@ -16,6 +16,7 @@ struct files {
 	uint64_t records;	/* in the journal now */
 	uint64_t next_seq;
 	bool journal_dead;	/* an error of unknown effect: only a fresh base helps */
+	bool displaced;		/* a stranger stands under the journal's name: the next file goes without */
 	/* Counts of all that was written, for progress. */
 	uint64_t journal_bytes_all, records_all, bases_all;
 };
@@ -41,7 +42,14 @@ int files_append(struct files *f, struct slice lines, uint64_t records, size_t *
 /*
  * Publishes a fresh base (version 2: the whole file) that holds s, then an empty journal.
  * *covered: s is durable and under its name, even when what follows failed.
+ *
+ * A base or a journal that has gone, got a second link or was written to by somebody else is replaced. A
+ * stranger under the journal's name stays as it is: what is published then is a version 2 file, the one
+ * form that is whole without a journal, and the result is ERR_IDENTITY all the same.
  */
 int files_rotate(struct files *f, const struct state *s, bool *covered, struct err *e);
+/* After ERR_IDENTITY: whether files_rotate() can help, which it cannot where a stranger stands in the
+ * place of the base or of the run directory. Lets go of what is not there any more. */
+bool files_mend(struct files *f);
 
 #endif

@@ -548,6 +548,16 @@ place_check_name(struct place *p, const char *what, const char *name, const stru
 	return 0;
 }
 
+enum leads
+place_leads(struct place *p, const char *what, const char *name, const struct pin *pin)
+{
+	struct stat st;
+
+	if (p->fs->fstatat(p->fs, what, p->run_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT ? TO_NOTHING : TO_OURS;
+	return leads_to(&st, pin) ? TO_OURS : TO_STRANGER;
+}
+
 int
 place_check_run(struct place *p, const char *what, struct err *e)
 {

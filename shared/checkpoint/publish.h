@@ -82,6 +82,9 @@ bool withdraw(struct place *p, const char *name, const struct publish_seams *sea
  * ERR_IDENTITY. ERR_IO when that cannot be told. */
 int place_check_name(struct place *p, const char *what, const char *name, const struct pin *pin,
     off_t size, struct err *e);
+enum leads { TO_OURS, TO_NOTHING, TO_STRANGER };
+/* Where a name leads; to ours as well when that cannot be told. */
+enum leads place_leads(struct place *p, const char *what, const char *name, const struct pin *pin);
 /* The run id still leads from runs/ to the pinned run directory. */
 int place_check_run(struct place *p, const char *what, struct err *e);
 

@@ -84,7 +84,7 @@ copy_counts(struct ckpt_writer *w)
 
 /* What became durable; also called when that was nothing, for the counts. */
 static void
-acknowledge(void *arg, struct list *done)
+acknowledge(void *arg, struct list *done, const struct err *end)
 {
 	struct ckpt_writer *w = arg;
 	const bool any = done->head != NULL;
@@ -93,6 +93,8 @@ acknowledge(void *arg, struct list *done)
 	/* Tickets are given in the order of the list: its last one is the highest. */
 	if (any)
 		w->progress.acked = list_last(done)->ack.ticket;
+	if (end != NULL)
+		set_health(w, CKPT_STOPPED, end);
 	copy_counts(w);
 	list_move(&w->acked, done);
 	pthread_cond_broadcast(&w->settled);
@@ -402,6 +404,10 @@ ckpt_writer_close(struct ckpt_writer *w, bool abandon, struct err *e)
 			err_set(e, ERR_IO, "abandoned");
 		result = err_wrap(e, "checkpoint: %ju outcome%s not saved", (uintmax_t)missing,
 		    missing == 1 ? " was" : "s were");
+	} else if (w->progress.health == CKPT_STOPPED) {
+		if (e != NULL)
+			*e = w->progress.why;
+		result = err_wrap(e, "checkpoint");
 	}
 	files_close(&w->c.files);
 	pthread_cond_destroy(&w->work);

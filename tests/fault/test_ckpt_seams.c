@@ -170,6 +170,46 @@ journal_swapped(struct world *s)
 	hook_at(s, "ckpt.journal.install", FAULT_HOOK_BEFORE);
 }
 
+#define TAKEN ".taken"
+
+/* The names lead to nothing any more. */
+static void
+take_published(void *arg, const struct fault_call *call)
+{
+	const struct world *s = arg;
+
+	if (strstr(call->what, "journal") != NULL)
+		renameat(s->fx.run_fd, CKPT_JOURNAL, s->fx.run_fd, CKPT_JOURNAL TAKEN);
+	else
+		renameat(s->fx.run_fd, CKPT_BASE, s->fx.run_fd, CKPT_BASE TAKEN);
+}
+
+static void
+gone_at(struct world *s, const char *seam, unsigned call)
+{
+	fault_fs_add(s->fs, (struct fault){.kind = FAULT_HOOK_BEFORE, .seam = seam, .call = call,
+	    .hook = take_published, .arg = s});
+}
+
+static void
+base_gone(struct world *s)
+{
+	gone_at(s, "ckpt.append.before_base", 2);
+}
+
+static void
+journal_gone(struct world *s)
+{
+	gone_at(s, "ckpt.append.before_journal", 2);
+}
+
+static void
+both_gone(struct world *s)
+{
+	base_gone(s);
+	gone_at(s, "ckpt.mend.journal", 1);
+}
+
 static const struct scenario {
 	const char *name;
 	void (*prepare)(struct world *s);
@@ -185,6 +225,9 @@ static const struct scenario {
 	{"no exchange", no_exchange, false},
 	{"base swapped", base_swapped, true},
 	{"journal swapped", journal_swapped, true},
+	{"base gone", base_gone, false},
+	{"journal gone", journal_gone, false},
+	{"both gone", both_gone, false},
 };
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 
@@ -220,11 +263,21 @@ put_back(struct world *s)
 	}
 }
 
+/* Deletion behind an acknowledgement is not promised anything until the writer has seen it. */
+static void
+put_back_taken(struct world *s)
+{
+	renameat2(s->fx.run_fd, CKPT_BASE TAKEN, s->fx.run_fd, CKPT_BASE, RENAME_NOREPLACE);
+	renameat2(s->fx.run_fd, CKPT_JOURNAL TAKEN, s->fx.run_fd, CKPT_JOURNAL, RENAME_NOREPLACE);
+}
+
 static void
 judge(struct world *s, const struct scenario *sc, const struct fault_call *call, const char *how)
 {
 	char text[512] = "";
 
+	if (!s->out->ended || s->out->code != ERR_NONE)
+		put_back_taken(s);
 	if (sc->stranger)
 		put_back(s);
 	if (workload_judge_apart(&s->fx, s->out, sc->stranger, text) == -1)

@@ -183,20 +183,21 @@ workload_fork(const struct ckpt_options *o, unsigned tries, struct outcome *shar
 	return status;
 }
 
-/* A version 2 file has no node_id in its plan where nothing needs the guard: then no model has. */
+/* A version 2 file has no node_id in its plan where nothing needs the guard: then no model has; but one
+ * that takes the place of a pair has them all. */
 static bool
 is_model(const struct json *state, int i, int format)
 {
 	struct json *model = json_ref(models[i]), *plan = json_array();
 	struct json_iter it = json_iterate(json_get(model, "plan"));
 	const struct json *entry;
-	bool same;
+	bool same = state_equals(state, model);
 
 	while (format == 2 && json_next(&it, NULL, &entry))
 		plan = json_append(plan, json_remove(json_ref(entry), slice_of("node_id")));
 	if (format == 2)
 		model = json_set(model, "plan", json_ref(plan));
-	same = state_equals(state, model);
+	same = same || state_equals(state, model);
 	json_unref(plan);
 	json_unref(model);
 	return same;
@@ -245,7 +246,8 @@ write_next(const struct fixture *fx, int found, bool strangers, char text[512])
 
 	if (ckpt_compact(&o, &report, &e) != 0) {
 		snprintf(text, 512, "the next write: %.400s", e.msg);
-		return strangers && e.code == ERR_IDENTITY ? found : -1;
+		return strangers && (e.code == ERR_IDENTITY || (e.code == ERR_REFUSED && report.format == 2)) ?
+		    found : -1;
 	}
 	if (ckpt_load(fx->run_fd, NULL, &state, &report, &e) != 0)
 		snprintf(text, 512, "behind the next write: %.400s", e.msg);

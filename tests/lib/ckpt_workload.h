@@ -40,7 +40,7 @@ int workload_judge(int run_fd, const struct outcome *out, char text[512]);
  * The same in a new process, which then writes, as the next one would: a fresh base by
  * ckpt_compact(), which has to be made and hold the same state (of version 3: one of version 2 is
  * written by no one else). With `strangers` that may also be
- * refused, by ERR_IDENTITY.
+ * refused, by ERR_IDENTITY, or because a version 2 file has taken the pair's place.
  */
 int workload_judge_apart(const struct fixture *fx, const struct outcome *out, bool strangers,
     char text[512]);

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# The files of a checkpoint are taken away, linked or swapped while their run goes on: what has gone is made
+# anew, and what stands in the place of the journal stays as it is and keeps nothing from being resumed.
+. "$(dirname "$0")/lib.sh"
+PATH=$BUILD/bin:$PATH
+
+if ! command -v python3 >/dev/null; then
+	skip "python3 is not installed"
+	plan
+	exit 0
+fi
+
+cat >"$T/flow.yaml" <<'DOC'
+name: swapped
+plan:
+  - {id: one, run: 'echo 1; flowsup emit context set /from_one 7'}
+  - {id: two, needs: [one], run: 'cd "$FLOWSUP_HOME/runs/$FLOWSUP_RUN_ID" && eval "$DEED"; echo 2'}
+  - {id: three, needs: [two], run: 'echo 3'}
+DOC
+run_with() { # deed: $run, $status
+	run=$(DEED=$1 "$FLOWSUP" start --wait "$T/flow.yaml" 2>"$T/err")
+	status=$?
+	dir=$FLOWSUP_HOME/runs/$run
+}
+
+goes_on() { # what, deed
+	run_with "$2"
+	equal "$1: the run goes on to its end" 0 $status
+	"$FLOWSUP" checkpoint verify "$run" >"$T/out" 2>&1
+	equal "$1: the checkpoint is clean" 0 $?
+	matches "$1: and of version 3" "version 3" "$(cat "$T/out")"
+	equal "$1: nothing is lost" "3 7" "$("$FLOWSUP" checkpoint export --json "$run" |
+		python3 -c 'import json, sys; s = json.load(sys.stdin); print(len(s["ops"]), s["flow_context"]["from_one"])')"
+}
+goes_on "journal removed" 'rm checkpoint.json.journal'
+goes_on "base removed" 'rm checkpoint.json'
+goes_on "both removed" 'rm checkpoint.json checkpoint.json.journal'
+goes_on "journal linked" 'ln checkpoint.json.journal other'
+goes_on "base linked" 'ln checkpoint.json other'
+goes_on "journal written to" 'echo junk >>checkpoint.json.journal'
+
+goes_without() { # what, deed
+	run_with "$2"
+	equal "$1: the run stops" "74 failed" "$status $(run_status "$run")"
+	matches "$1: and says why and what is left" \
+		"'checkpoint.json.journal' leads to something that is not ours; 'checkpoint.json' holds all that was saved" \
+		"$("$FLOWSUP" show "$run")"
+	matches "$1: what was saved is shown so" "^two +completed +[^ ]+ +saved" "$("$FLOWSUP" show "$run" | grep '^two')"
+	matches "$1: nothing is begun on it" "^three +pending" "$("$FLOWSUP" show "$run" | grep '^three')"
+	"$FLOWSUP" checkpoint verify "$run" >"$T/out" 2>&1
+	equal "$1: what was saved is there" 0 $?
+	second=$(DEED=true "$FLOWSUP" resume --wait "$run" 2>"$T/err")
+	equal "$1: a resume goes on with it" "0 completed" "$? $(run_status "$second")"
+	matches "$1: without doing it again" "^two +completed .*replayed" "$("$FLOWSUP" show "$second" | grep '^two')"
+	equal "$1: nothing is lost" "3 7" "$("$FLOWSUP" checkpoint export --json "$second" |
+		python3 -c 'import json, sys; s = json.load(sys.stdin); print(len(s["ops"]), s["flow_context"]["from_one"])')"
+}
+goes_without "a stranger" 'mv checkpoint.json.journal away; echo stranger >checkpoint.json.journal'
+equal "the stranger is as it was" stranger "$(cat "$dir/checkpoint.json.journal")"
+echo sentinel >"$T/sentinel"
+goes_without "a link" "rm checkpoint.json.journal; ln -s '$T/sentinel' checkpoint.json.journal"
+equal "the link is as it was" "$T/sentinel" "$(readlink "$dir/checkpoint.json.journal")"
+equal "and what it leads to" sentinel "$(cat "$T/sentinel")"
+goes_without "a directory" 'rm checkpoint.json.journal; mkdir checkpoint.json.journal'
+check "the directory is as it was" rmdir "$dir/checkpoint.json.journal"
+
+run_with 'mv checkpoint.json away; echo stranger >checkpoint.json'
+equal "a stranger in the place of the base: the run stops" "74 failed" "$status $(run_status "$run")"
+equal "the stranger is as it was" stranger "$(cat "$dir/checkpoint.json")"
+plan
