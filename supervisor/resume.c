@@ -239,14 +239,21 @@ resume_fact(const struct examining *x, size_t i, const char *name)
 	return json_cstr_of(json_get(json_get(x->in->facts, x->in->flow->ops[i].id), name));
 }
 
-/* Check 5. False when it was refused. */
+/* A fork leaves out what it begins with. */
 static bool
-check_response(struct examining *x, size_t i)
+begins_fork(const struct examining *x, size_t i)
 {
-	if (digest_matches(x, x->plan->rows[i].entry))
-		return true;
+	return slice_is(json_text(json_get(json_get(x->in->again, x->in->flow->ops[i].id), "flag")), "from");
+}
+
+/* Check 5, whatever becomes of the outcome: who edited one did not ask for that. True when it was refused. */
+static bool
+refuse_response(struct examining *x, size_t i)
+{
+	if (x->plan->rows[i].entry == NULL || digest_matches(x, x->plan->rows[i].entry))
+		return false;
 	resume_refuse(x, i, 5, NULL, "its recorded response does not match its digest: edited or damaged");
-	return false;
+	return true;
 }
 
 /*
@@ -324,7 +331,7 @@ decide_turn(struct examining *x, size_t i)
 {
 	int64_t turn = x->plan->rows[i].turn, recorded = 0;
 
-	if (turn == 0 || decide_lost(x, i, false) || !check_response(x, i))
+	if (turn == 0 || decide_lost(x, i, false))
 		return turn != 0;
 	json_int64(json_get(x->plan->rows[i].entry, "attempts"), &recorded);
 	if ((int64_t)x->history[i].attempts > recorded && is_survivor(x, i))
@@ -350,7 +357,7 @@ decide_replaced(struct examining *x, size_t i)
 
 	if (!flow_is_replaced(f, (uint32_t)i))
 		return false;
-	if (!decide_lost(x, i, false) && check_response(x, i))
+	if (!decide_lost(x, i, false))
 		resume_decide(x, i, completed ? RESUME_REPLAY : RESUME_KEEP_FAILED, "%s; %s stands for it",
 		    completed ? "completed" : "failed", f->ops[flow_final(f, (uint32_t)i)].id);
 	return true;
@@ -436,7 +443,7 @@ decide_failed(struct examining *x, size_t i)
 		buf_printf(&text, "it failed: %s", message ? message : "no reason");
 		resume_refuse(x, i, 3, lift_of_failure(x, i), buf_text(&text));
 		buf_clear(&text);
-	} else if (!decide_lost(x, i, false) && check_response(x, i)) {
+	} else if (!decide_lost(x, i, false)) {
 		resume_decide(x, i, RESUME_KEEP_FAILED, "failed (%s)", message ? message : "no reason");
 	}
 }
@@ -458,7 +465,7 @@ decide_replayed(struct examining *x, size_t i)
 static void
 decide_completed(struct examining *x, size_t i)
 {
-	if (!decide_lost(x, i, true) && !decide_turn(x, i) && check_response(x, i))
+	if (!decide_lost(x, i, true) && !decide_turn(x, i))
 		decide_replayed(x, i);
 }
 
@@ -688,7 +695,9 @@ decide_one(struct examining *x, size_t i)
 	const char *status = json_cstr_of(json_get(x->plan->rows[i].entry, "status"));
 
 	x->plan->rows[i].had_outcome = status != NULL;
-	if (decide_again(x, i))
+	if (!begins_fork(x, i) && refuse_response(x, i))
+		;
+	else if (decide_again(x, i))
 		;
 	else if (status == NULL)
 		decide_unfinished(x, i);

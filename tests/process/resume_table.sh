@@ -71,6 +71,7 @@ for format in 2 3; do
 		p[2]["assignee"] = "nobody"|2|None|-|nobody
 		o["nobody"] = dict(o["a"], agent_id="nobody")|2|None|-|"nobody", which is not in its plan
 		o["a"]["response"] = "edited"|5|a|-|its recorded response does not match its digest
+		o["held"]["response"] = "edited"|5|held|-|its recorded response does not match its digest
 		o["a"]["result_digest"] = "blake2b:00"|5|a|-|its recorded response does not match its digest
 		del o["a"]["conversation"]|6|b|allow-degraded-context|the conversation of a cannot be continued: none was recorded
 		c["tentative"] = True|6|b|allow-degraded-context|the conversation of a cannot be continued: no turn of it was acknowledged
