@@ -49,6 +49,7 @@ struct follower {
 	enum run_status told; /* status that was printed last */
 	struct buf waits;     /* of a run in the queue: for what, by the row that was read last */
 	bool waits_told;
+	struct json *ending; /* view_ending() of the row that was read last; or NULL */
 	struct json *asked; /* what waits for a person and was printed, by operation; or NULL */
 	int64_t done;	      /* most that anybody said; the row lags behind */
 	int64_t deadline_ns;  /* 0: none */
@@ -211,6 +212,8 @@ read_row(struct follower *w, struct err *e)
 	w->changed = false;
 	w->row_at_ns = clock_monotonic_ns();
 	note_waits(w);
+	json_unref(w->ending);
+	w->ending = w->f->show == FOLLOW_LIVE ? view_ending(w->f->store, &w->session) : NULL;
 	return 0;
 }
 
@@ -719,7 +722,7 @@ turn(struct follower *w, int *status, struct err *e)
 	    (w->deadline_ns != 0 && clock_monotonic_ns() >= w->deadline_ns))
 		return true;
 	if (w->f->show == FOLLOW_LIVE)
-		live_draw(&w->live, &w->session, buf_text(&w->waits), &w->tally);
+		live_draw(&w->live, &w->session, buf_text(&w->waits), w->ending, &w->tally);
 	*status = -1;
 	return wait_for_something(w, e) != 0;
 }
@@ -809,6 +812,7 @@ follower_close(struct follower *w)
 	if (w->has_session)
 		session_clear(&w->session);
 	buf_clear(&w->waits);
+	json_unref(w->ending);
 	sigprocmask(SIG_SETMASK, &w->old_mask, NULL);
 }
 
@@ -834,6 +838,7 @@ follow_one(const struct follow *f, const char *run_id, int64_t deadline_ns, char
 		if (w.has_session)
 			session_clear(&w.session);
 		buf_clear(&w.waits);
+		json_unref(w.ending);
 		return -1;
 	}
 	w.live = (struct live){.out = f->out, .run_fd = w.run_fd, .home_option = f->home_option};

@@ -191,10 +191,10 @@ draw_bar(struct pieces *p, const struct session *s)
 
 /*
  * From the pace of what this run has done itself: what a resume took over took no time. None while
- * something waits for a person, whose pace nobody knows.
+ * something waits for a person, whose pace nobody knows, nor where not all will be done.
  */
 static void
-draw_estimate(struct pieces *p, const struct session *s, const struct tally *t)
+draw_estimate(struct pieces *p, const struct session *s, bool stopping, const struct tally *t)
 {
 	double took = now_seconds() - s->started_at;
 	char text[DURATION_TEXT];
@@ -202,21 +202,21 @@ draw_estimate(struct pieces *p, const struct session *s, const struct tally *t)
 	if (s->started_at <= 0 || took < 0)
 		return;
 	pieces_printf(p, "%s", render_seconds(took, text));
-	if (t->executed >= LEAST_DONE_FOR_ESTIMATE && s->done < s->total && s->status == STATUS_RUNNING &&
+	if (t->executed >= LEAST_DONE_FOR_ESTIMATE && s->done < s->total && s->status == STATUS_RUNNING && !stopping &&
 	    json_length(json_get(s->metadata, "waiting")) == 0)
 		pieces_printf(p, "about %s left",
 		    render_seconds(took / (double)t->executed * (double)(s->total - s->done), text));
 }
 
 static void
-draw_head(struct live *l, const struct session *s, const struct tally *t)
+draw_head(struct live *l, const struct session *s, bool stopping, const struct tally *t)
 {
 	struct pieces p = {.live = l, .style = t->failed > 0 ? OUT_BAD : OUT_BOLD};
 	size_t waiting = json_length(json_get(s->metadata, "waiting"));
 
 	draw_bar(&p, s);
 	pieces_printf(&p, "%s", status_word(s->status));
-	draw_estimate(&p, s, t);
+	draw_estimate(&p, s, stopping, t);
 	if (t->nrunning > 0)
 		pieces_printf(&p, "%zu running", t->nrunning);
 	if (t->executed > t->saved)
@@ -256,24 +256,41 @@ draw_command(struct live *l, const struct session *s, const char *verb, const ch
 	buf_clear(&b);
 }
 
+/* A sentence of ours below the head, broken at its words. */
+static void
+draw_prose(struct live *l, struct slice text)
+{
+	struct output wrapped = {.fd = -1, .width = l->out->width - 1};
+
+	buf_printf(&wrapped.pending, "%*s", INDENT, "");
+	text_neutralise(&wrapped.pending, text, false);
+	out_wrap_prose(&wrapped, 0, INDENT);
+	put_lines(l, buf_view(&wrapped.pending), OUT_WARN);
+	buf_clear(&wrapped.pending);
+}
+
 /* Why nothing goes on, where that is known. */
 static void
 draw_reason(struct live *l, const struct session *s, const char *waits)
 {
-	struct output wrapped = {.fd = -1, .width = l->out->width - 1};
 	bool held = s->status == STATUS_QUEUED || s->status == STATUS_PAUSED ||
 	    (s->reason_code != NULL && strcmp(s->reason_code, "run.running.storage") == 0);
 	const char *why = waits[0] != '\0' || s->reason == NULL ? waits : s->reason;
 
 	if (!held || why[0] == '\0')
 		return;
-	buf_printf(&wrapped.pending, "%*s", INDENT, "");
-	text_neutralise(&wrapped.pending, slice_of(why), false);
-	out_wrap_prose(&wrapped, 0, INDENT);
-	put_lines(l, buf_view(&wrapped.pending), OUT_WARN);
+	draw_prose(l, slice_of(why));
 	if (s->status == STATUS_PAUSED)
 		draw_command(l, s, "ctl resume", NULL);
-	buf_clear(&wrapped.pending);
+}
+
+/* What runs may end; the command does not wait for that. */
+static void
+draw_ending(struct live *l, const struct session *s, const struct json *ending, struct slice why)
+{
+	draw_prose(l, why);
+	if (strcmp(render_member(json_get(ending, "stopping"), "mode"), "now") != 0)
+		draw_command(l, s, "stop --now", NULL);
 }
 
 static void
@@ -459,22 +476,30 @@ is_time(struct live *l)
 }
 
 void
-live_draw(struct live *l, const struct session *s, const char *waits, const struct tally *t)
+live_draw(struct live *l, const struct session *s, const char *waits, const struct json *ending,
+    const struct tally *t)
 {
+	struct buf stopping = {0};
+
 	if (!is_time(l) || !has_terminal(l))
 		return;
 	out_resize(l->out);
 	silence(l);
 	go_to_top(l);
+	render_stopping(ending, &stopping);
 	if (has_room(l)) {
 		draw_name(l, s);
-		draw_head(l, s, t);
-		draw_reason(l, s, waits);
+		draw_head(l, s, stopping.len > 0, t);
+		if (stopping.len > 0)
+			draw_ending(l, s, ending, buf_view(&stopping));
+		else
+			draw_reason(l, s, waits);
 		draw_gates(l, s);
 		draw_running(l, t);
 	}
 	clear_below(l);
 	out_flush(l->out);
+	buf_clear(&stopping);
 }
 
 void

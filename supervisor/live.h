@@ -26,8 +26,9 @@ struct live {
 };
 
 /* Draws over what was drawn last; nothing while another process group has the terminal. waits: what a run in
- * the queue waits for, else "". */
-void live_draw(struct live *l, const struct session *s, const char *waits, const struct tally *t);
+ * the queue waits for, else ""; ending: view_ending(), or NULL. */
+void live_draw(struct live *l, const struct session *s, const char *waits, const struct json *ending,
+    const struct tally *t);
 /* Takes the lines away again; what is printed next stands in their place. */
 void live_erase(struct live *l);
 /* Others have written since: nothing on the screen is ours. */

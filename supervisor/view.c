@@ -200,14 +200,16 @@ facts_from_supervisor(const struct view *v, const struct session *s, struct fact
 }
 
 /* A run is shown also when this cannot be read. */
-static void
-facts_from_controls(const struct view *v, const struct session *s, struct facts *f)
+static struct control_standing
+asked_of(struct store *store, const struct session *s)
 {
+	struct control_standing asked = {0};
 	struct err e = {0};
 
 	if (s->status == STATUS_QUEUED || status_is_terminal(s->status) ||
-	    control_standing(v->store, s->run_id, &f->asked, &e) != 0)
-		f->asked = (struct control_standing){0};
+	    control_standing(store, s->run_id, &asked, &e) != 0)
+		asked = (struct control_standing){0};
+	return asked;
 }
 
 bool
@@ -305,17 +307,15 @@ answer_command(const struct view *v, const struct session *s, const struct facts
 
 /* Nothing more is started once it was applied; until then it waits for the worker. */
 static struct json *
-stopping_json(const struct facts *f)
+stopping_json(const struct control_standing *asked)
 {
-	struct json *o = json_object();
+	struct json *o;
 
-	if (!is_stopping(f)) {
-		json_unref(o);
+	if (asked->stop_at <= 0)
 		return json_null();
-	}
-	o = json_set(o, "since", view_time(f->asked.stop_at));
-	o = json_set(o, "mode", json_cstr(f->asked.stopped_now || f->asked.stop_asked_now ? "now" : "drain"));
-	return json_set(o, "applied", json_bool(f->asked.stopped));
+	o = json_set(json_object(), "since", view_time(asked->stop_at));
+	o = json_set(o, "mode", json_cstr(asked->stopped_now || asked->stop_asked_now ? "now" : "drain"));
+	return json_set(o, "applied", json_bool(asked->stopped));
 }
 
 static int
@@ -330,16 +330,25 @@ keep_time(void *arg, const struct transition *t)
 
 /* Behind its deadline, while what runs may end. */
 static struct json *
-draining_json(const struct view *v, const struct session *s)
+draining_json(struct store *store, const struct session *s)
 {
 	struct err e = {0};
 	double at = 0;
 
 	if (!session_is_draining(s))
 		return json_null();
-	if (session_transitions(v->store, s->run_id, keep_time, &at, &e) != 0)
+	if (session_transitions(store, s->run_id, keep_time, &at, &e) != 0)
 		at = 0;
 	return json_set(json_object(), "since", view_time(at));
+}
+
+struct json *
+view_ending(struct store *store, const struct session *s)
+{
+	struct control_standing asked = asked_of(store, s);
+
+	return json_set(json_set(json_object(), "stopping", stopping_json(&asked)), "draining",
+	    draining_json(store, s));
 }
 
 bool
@@ -547,9 +556,9 @@ brief_json(const struct view *v, const struct session *s, const struct facts *f)
 	    is_stopping(f) || session_is_draining(s) || session_is_restarting(s) || is_given_up(s))
 		o = json_set(o, "marks", marks_json(s, f));
 	if (is_stopping(f))
-		o = json_set(o, "stopping", stopping_json(f));
+		o = json_set(o, "stopping", stopping_json(&f->asked));
 	if (session_is_draining(s))
-		o = json_set(o, "draining", draining_json(v, s));
+		o = json_set(o, "draining", draining_json(v->store, s));
 	o = counts_json(o, s, f);
 	o = json_set(o, "created_at", view_time(s->created_at));
 	o = json_set(o, "duration", duration_json(s));
@@ -580,8 +589,8 @@ run_json(const struct view *v, const struct session *s, const struct facts *f)
 	o = json_set(o, "error_type", s->status == STATUS_TIMED_OUT ? json_cstr("FlowTimeoutError")
 	    : s->status == STATUS_FAILED ? json_cstr(err_type(ERR_RUN_FAILED)) : json_null());
 	o = json_set(o, "marks", marks_json(s, f));
-	o = json_set(o, "stopping", stopping_json(f));
-	o = json_set(o, "draining", draining_json(v, s));
+	o = json_set(o, "stopping", stopping_json(&f->asked));
+	o = json_set(o, "draining", draining_json(v->store, s));
 	o = json_set(o, "exit_status", status_is_terminal(s->status)
 		? json_int(status_exit(s->status, s->reason_code))
 		: json_null());
@@ -624,7 +633,7 @@ with_facts(const struct view *v, const struct session *s, run_as_json *make, str
 
 	facts_find(v, s, &f);
 	facts_from_supervisor(v, s, &f);
-	facts_from_controls(v, s, &f);
+	f.asked = asked_of(v->store, s);
 	facts_from_home(v, s, &f);
 	o = make(v, s, &f);
 	if (o == NULL)
@@ -778,7 +787,7 @@ view_run_full(const struct view *v, const struct session *s, struct err *e)
 	facts.damaged = json_length(files.problems) > facts.lost_log;
 	facts_from_lock(s, files.lock_free, &facts);
 	facts_from_supervisor(v, s, &facts);
-	facts_from_controls(v, s, &facts);
+	facts.asked = asked_of(v->store, s);
 	facts_from_home(v, s, &facts);
 	files.stopped = facts.asked.stopped;
 	if (view_lost_responses(&files, e) != 0 || session_transitions(v->store, s->run_id, collect_transition, &moves, e) != 0 ||

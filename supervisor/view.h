@@ -33,6 +33,9 @@ struct json *view_run(const struct view *v, const struct session *s, struct err 
 bool view_has_directory(const struct view *v, const struct session *s);
 /* What a table of runs shows of one that is not plain (store.h) or lacks its directory, and no more. */
 struct json *view_run_brief(const struct view *v, const struct session *s, struct err *e);
+/* Whether it starts nothing more while what runs may end, as the views have it: {"stopping":...,"draining":...}.
+ * NULL: out of memory. */
+struct json *view_ending(struct store *store, const struct session *s);
 /* With operations, transitions, controls and the state of its checkpoint: `show --json`. */
 struct json *view_run_full(const struct view *v, const struct session *s, struct err *e);
 /*

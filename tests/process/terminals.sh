@@ -240,10 +240,37 @@ check "40 columns: and wraps between words" shows '^ +means, in many words$'
 ends_of "checkpoint verify $run"
 check "40 columns: checkpoint verify wraps between words" wait_until eval 'fits_40 && shows "^ {2}not covered +plan, prompt and$"'
 check "40 columns: the rest of it stands further left" wait_until shows '^ {10}[a-z].*json: the format has no$'
+resize 40 60
 ends_of doctor
 check "40 columns: doctor names what it looked at, and says what it found beside it" wait_until shows '^ok +fsync: directories can be$'
 check "40 columns: no line of doctor is too wide, but for paths" fits_40
 "$FLOWSUP" kill "$blocker" 2>/dev/null
+
+# ---- What starts nothing more says so, with the command that ends what runs ----
+cat >ends.yaml <<'FLOW'
+plan:
+  - {id: works, run: 'read x <never'}
+  - {id: later, needs: [works], run: 'true'}
+FLOW
+resize 80 24
+for how in stop deadline; do
+	limit=
+	[ $how = stop ] || limit='--timeout 500ms'
+	enter "clear; flowsup start --wait $limit ends.yaml"
+	check "$how: the display draws what runs" wait_until shows '^ +works +[0-9]'
+	id=$("$FLOWSUP" list --json -n 1 | json_id)
+	if [ $how = stop ]; then
+		"$FLOWSUP" stop "$id" 2>/dev/null
+		check "stop: the display says since when it is stopping" wait_until shows '^ +stopping for [0-9.]+m?s$'
+	else
+		check "deadline: the display says that it has passed" \
+			wait_until shows '^ +deadline passed [0-9.]+m?s ago: nothing more is started$'
+	fi
+	check "$how: and the command that ends what runs" wait_until shows "^ +flowsup stop --now $id\$"
+	check "$how: nothing is estimated" hides ' left'
+	"$FLOWSUP" stop --now "$id" 2>/dev/null
+	check "$how: nothing of it stays behind" wait_until eval 'prompt_is_back && hides "stop --now|passed .* ago"'
+done
 
 tm kill-server
 plan
