@@ -226,7 +226,29 @@ missing_of(const struct view *v, const struct session *s, int run_fd)
 	return view_has_directory(v, s) ? NULL : "directory";
 }
 
-/* Of a run that could be resumed if nothing lacks; one look at a name where nothing does. */
+/* A run of version 2 has no journal: the loader knows. */
+static bool
+lacks_journal(const struct view *v, const struct session *s)
+{
+	char path[RUN_ID_TEXT + sizeof("/" CKPT_JOURNAL)];
+	struct ckpt_report report;
+	struct json *state = NULL;
+	struct err e = {0};
+	struct stat st;
+	bool lacks;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" CKPT_JOURNAL, s->run_id);
+	if (fstatat(v->home->runs_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ? S_ISREG(st.st_mode) : errno != ENOENT)
+		return false;
+	fd = rundir_open(v->home, s->run_id, &e);
+	lacks = fd >= 0 && ckpt_load(fd, NULL, &state, &report, &e) != 0 && e.code == ERR_CHECKPOINT;
+	json_unref(state);
+	fd_close(&fd);
+	return lacks;
+}
+
+/* Of a run that could be resumed if nothing lacks; one look at each name where nothing does. */
 static const char *
 lost_checkpoint(const struct view *v, const struct session *s)
 {
@@ -238,7 +260,9 @@ lost_checkpoint(const struct view *v, const struct session *s)
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/" CKPT_BASE, s->run_id);
-	if (fstatat(v->home->runs_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+	if (fstatat(v->home->runs_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return lacks_journal(v, s) ? CKPT_JOURNAL : NULL;
+	if (errno != ENOENT)
 		return NULL;
 	fd = rundir_open(v->home, s->run_id, &e);
 	if (fd >= 0 && attempts_read(fd, &a, &e) == 0) {

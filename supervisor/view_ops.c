@@ -415,7 +415,8 @@ operation_json(const struct run_files *f, const struct session *s, size_t op,
 
 	o = json_set(o, "id", json_cstr(f->flow->ops[op].id));
 	o = json_set(o, "state", json_cstr(words[v->state]));
-	o = json_set(o, "saved", json_bool(v->entry != NULL));
+	/* What stands in a checkpoint that no resume takes is shown, but nobody gets it back. */
+	o = json_set(o, "saved", json_bool(v->entry != NULL && f->state_error.code == ERR_NONE));
 	o = json_set(o, "attempt", attempt_json(v));
 	o = json_set(o, "exit", exit_json(v));
 	o = json_set(o, "signal", signal_json(v));

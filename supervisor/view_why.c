@@ -407,7 +407,7 @@ why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 	if (v->state == OP_CANCELLED)
 		buf_printf(to, "%s%s", to->len > 0 ? "; " : "",
 		    was_stopped ? "ended by a stop" : "its next attempt was not started");
-	else if (v->entry == NULL && v->end != NULL)
+	else if (v->end != NULL && (v->entry == NULL || f->state_error.code != ERR_NONE))
 		buf_printf(to, "%s%s", to->len > 0 ? "; " : "", unsaved);
 	else if (v->carried)
 		buf_puts(to, to->len > 0 ? "; replayed" : "replayed from an earlier run");

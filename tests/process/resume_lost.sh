@@ -138,6 +138,28 @@ equal "list --check exits as for any that is refused" 4 $?
 matches "and says so" "$run .* refused" "$(cat "$T/out")"
 matches "with the reason" "run $run: checkpoint refused: missing_base in checkpoint.json" "$(cat "$T/err")"
 
+# ---- Outcomes lie in a base whose journal is not there, or is somebody else's ----
+
+for deed in 'rm "$journal"' 'rm "$journal"; mkdir "$journal"' 'echo stranger >"$journal"'; do
+	rm -f count good
+	run=$("$FLOWSUP" start root.yaml --wait 2>"$T/err")
+	check "its worker has left" wait_until eval '"$FLOWSUP" checkpoint compact "$run" 2>"$T/err"'
+	equal "$deed: before it outcomes are shown as saved" 1 "$("$FLOWSUP" show --json "$run" | grep -c '"saved":true')"
+	journal=$(dir_of "$run")/checkpoint.json.journal
+	eval "$deed"
+	"$FLOWSUP" checkpoint verify "$run" >"$T/out" 2>&1
+	equal "$deed: verify refuses" 4 $?
+	resume --dry-run --retry-failed >"$T/out" 2>&1
+	equal "$deed: and resume" 4 $?
+	"$FLOWSUP" show --json "$run" >"$T/out" 2>"$T/err"
+	equal "$deed: so show calls nothing saved" 0 "$(grep -c '"saved":true' "$T/out")"
+	matches "$deed: and suggests no resume" '"resume_command":null' "$(cat "$T/out")"
+	matches "$deed: but says what is not known" "whether it was saved is not known" "$(cat "$T/out")"
+	matches "$deed: nor does list --check suggest one" '"resume_command":null' "$("$FLOWSUP" list --check --json -n 1 2>"$T/err")"
+	[ -f "$journal" ] ||
+		matches "$deed: nor list" '"resume_command":null' "$("$FLOWSUP" list --json -n 1 2>"$T/err")"
+done
+
 # ---- Nor is a directory that was emptied one of a run that has done nothing ----
 
 for words in true false; do
