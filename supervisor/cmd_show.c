@@ -9,7 +9,7 @@
 #include "target.h"
 #include "view.h"
 
-enum { LABEL_WIDTH = 11, STILL_RUNNING = 3, NAMED_MOST = 3 };
+enum { LABEL_WIDTH = 11, STILL_RUNNING = 3, NAMED_MOST = 3, LOOKS_MOST = 3 };
 
 static const char *const examples[] = {
     "flowsup show                    # the latest run",
@@ -517,23 +517,48 @@ tell_problems(const struct target *t, const struct json *problems, struct err *e
 	return seek_damaged(&t->session, e);
 }
 
-/* The session of the target becomes the one that is shown. */
+static bool
+is_as_before(const struct session *a, const struct session *b)
+{
+	const char *reason = a->reason_code == NULL ? "" : a->reason_code;
+
+	return a->status == b->status && strcmp(reason, b->reason_code == NULL ? "" : b->reason_code) == 0 &&
+	    strcmp(a->resumed_as_run, b->resumed_as_run) == 0;
+}
+
+/* The row may have moved on while its files were read; false when it has, and is the target's now. */
+static int
+look_again(struct target *t, bool *same, struct err *e)
+{
+	struct session fresh;
+
+	if (session_read(t->store, t->session.run_id, &fresh, e) != 0)
+		return -1;
+	*same = is_as_before(&t->session, &fresh);
+	session_clear(&t->session);
+	t->session = fresh;
+	return 0;
+}
+
+/* All of one moment: of the row that was there before and after. The session of the target becomes the
+ * one that is shown. */
 static struct json *
 settled_run(const struct view *v, struct target *t, struct err *e)
 {
 	int64_t until_ns = clock_monotonic_ns() + VIEW_SETTLE_MS * NS_PER_MS;
-	struct json *run = view_run_full(v, &t->session, e);
-	struct session fresh;
+	struct json *run = NULL;
+	bool same = false;
+	int tries;
 
-	if (!view_lacks_worker(run))
-		return run;
-	if (view_settle(v, view_run_full, until_ns, &run, e) != 0 ||
-	    session_read(v->store, t->session.run_id, &fresh, e) != 0) {
+	for (tries = 0; !same && tries < LOOKS_MOST; tries++) {
 		json_unref(run);
-		return NULL;
+		run = view_run_full(v, &t->session, e);
+		if (run == NULL || (view_lacks_worker(run) && view_settle(v, view_run_full, until_ns, &run, e) != 0) ||
+		    look_again(t, &same, e) != 0) {
+			json_unref(run);
+			return NULL;
+		}
 	}
-	session_clear(&t->session);
-	t->session = fresh;
 	return run;
 }
 

@@ -244,7 +244,7 @@ static int
 say_which(const char *path, struct err *e)
 {
 	/* A path that is too long would leave no room for what is wrong with it. */
-	if (strlen(path) > HOME_MAX_PATH || strstr(e->msg, path) != NULL)
+	if (strlen(path) > HOME_MAX_PATH || (e != NULL && strstr(e->msg, path) != NULL))
 		err_wrap(e, "state directory");
 	else
 		err_wrap(e, "state directory '%s'", path);

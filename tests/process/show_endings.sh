@@ -161,4 +161,21 @@ equal "and nothing of what left nothing" "" "$(row "$run" clean | grep leftover)
 matches "a line of --wait says so" "one completed; 1 leftover process ended" "$(cat "$T/lines")"
 matches "of an attempt too" "three failed, and is tried again: .*; 2 leftover processes ended" "$(cat "$T/lines")"
 
+# ---- A run that ends while it is looked at ----
+run_has() { [ "$(run_status "$1")" = "$2" ]; }
+mkfifo door
+held=$("$FLOWSUP" start -- sh -c 'read x <door')
+wait_until run_has "$held" running
+touch hold
+HOLD_OPEN=hold HOLD_OPEN_OF=attempts.log HOLD_OPEN_AT=1 \
+	LD_PRELOAD=$BUILD/tests/preload/hold_open.so${LD_PRELOAD:+:$LD_PRELOAD} "$FLOWSUP" show --json "$held" >"$T/shown" &
+shows=$!
+check "show has read the row and waits for a file" wait_until test -e hold.waits
+echo >door
+wait_until run_has "$held" completed
+rm hold
+wait "$shows"
+equal "what it shows is of one moment" "completed completed completed" "$(perl -MJSON::PP -e '
+	my $o = JSON::PP->new->utf8->decode(join "", <STDIN>);
+	print join " ", $o->{status}, $o->{ops}[0]{status} // $o->{ops}[0]{state}, $o->{transitions}[-1]{status}' <"$T/shown")"
 plan
