@@ -40,8 +40,8 @@ after(const struct json *known, const struct json *event)
 	if (slice_is(name, "NodeTakenOver"))
 		return copy(json_object(), "started_at", event, "started_at");
 	if (is_end(name))
-		return copy(copy(known != NULL ? json_ref(known) : json_object(), "ended_at", event, "time"),
-		    "end", event, "event");
+		return copy(copy(copy(known != NULL ? json_ref(known) : json_object(), "ended_at", event, "time"),
+				"end", event, "event"), "delay_ms", event, "delay_ms");
 	if (slice_is(name, "NodeSilent"))
 		return copy(known != NULL ? json_ref(known) : json_object(), "silent_since", event, "since");
 	if (slice_is(name, "NodeHeard"))

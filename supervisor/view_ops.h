@@ -39,8 +39,8 @@ bool view_is_unmet(const struct flow *f, const struct flow_edge *edge, const str
 
 /*
  * By operation what the run's latest events say of its last attempt: {"started_at","ended_at","end" (the
- * event that told it),"fraction","text","waits_for" (something
- * other than a slot)}, each only where it is known. NULL: out of memory.
+ * event that told it),"delay_ms" (from then on,
+ * until the next one is due),"fraction","text","waits_for" (something other than a slot)}, each only where it is known. NULL: out of memory.
  */
 struct json *view_recent(const struct run_files *f);
 

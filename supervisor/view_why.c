@@ -277,11 +277,21 @@ add_conditions(const struct run_files *f, size_t op, const struct op_view *ops, 
 	end_names(&although);
 }
 
+/* "exit 3", "timeout": of a line of attempts.log. */
+static void
+add_class(const struct json *end, struct buf *to)
+{
+	struct slice class = json_text(json_get(end, "class"));
+
+	buf_slice(to, class);
+	if (slice_is(class, "exit"))
+		buf_printf(to, " %lld", (long long)view_number(end, "code", 0));
+}
+
 static void
 add_attempt(const struct op_view *v, struct buf *to)
 {
 	struct slice class = json_text(json_get(v->before, "class"));
-	int64_t code = view_number(v->before, "code", 0);
 
 	if (class.len == 0)
 		return;
@@ -291,9 +301,7 @@ add_attempt(const struct op_view *v, struct buf *to)
 		return;
 	}
 	buf_puts(to, "again after ");
-	buf_slice(to, class);
-	if (slice_is(class, "exit"))
-		buf_printf(to, " %lld", (long long)code);
+	add_class(v->before, to);
 }
 
 /* Who let it pass its gate; a denial is its outcome, which says so itself. */
@@ -358,6 +366,21 @@ add_last_words(const struct run_files *f, const struct op_view *v, struct slice 
 	buf_clear(&line);
 }
 
+/* By its class a document retries it and a script tells it from others; some messages begin with that word, or say
+ * no more. */
+static void
+add_message(struct slice class, struct slice message, struct buf *to)
+{
+	bool says_it = slice_is(class, "exit") || slice_is(class, "signal") ||
+	    (message.len >= class.len && memcmp(message.data, class.data, class.len) == 0);
+
+	if (!says_it) {
+		buf_slice(to, class);
+		buf_puts(to, ": ");
+	}
+	buf_slice(to, message);
+}
+
 static bool
 is_ended_by_us(struct slice class)
 {
@@ -398,7 +421,7 @@ why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 	if (json_type(json_get(v->entry, CKPT_END)) == JSON_OBJECT)
 		add_end(json_get(v->entry, CKPT_END), to);
 	else if (message.len > 0)
-		buf_slice(to, message);
+		add_message(class, message, to);
 	else if (class.len > 0 && !slice_is(class, "completed"))
 		buf_slice(to, class);
 	add_last_words(f, v, class, message, to);
@@ -488,6 +511,29 @@ why_interrupted(const struct run_files *f, const struct session *s, const struct
 		buf_puts(to, "; a resume takes its end over");
 	else if (has_outcome)
 		buf_printf(to, "; its end was left to run %s", s->resumed_as_run);
+}
+
+static void
+why_retrying(const struct run_files *f, size_t op, const struct op_view *ops, struct buf *to)
+{
+	const struct op_view *v = &ops[op];
+	int64_t next = view_number(v->end, "attempt", 1) + 1, delay_ms = view_number(v->recent, "delay_ms", -1), left;
+	unsigned most = f->flow->ops[op].how->retry.attempts;
+	char text[DURATION_TEXT];
+	double ended;
+
+	buf_printf(to, "waits for its next attempt, %lld", (long long)next);
+	if (next <= most)
+		buf_printf(to, " of %u", most);
+	if (delay_ms >= 0 && json_double(json_get(v->recent, "ended_at"), &ended)) {
+		left = (int64_t)(ended * (double)NS_PER_S) + delay_ms * NS_PER_MS - clock_wall_ns();
+		if (left > 0)
+			buf_printf(to, ", in %s", duration_format(left, text));
+	}
+	buf_puts(to, ", after ");
+	add_class(v->end, to);
+	if (slots_are_taken(f, ops))
+		buf_puts(to, ", and for a slot");
 }
 
 /* ---- Beside it ---- */
@@ -584,10 +630,10 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 	case OP_WAITING:
 		if (ops[op].start != NULL && add_wait(&ops[op], &b))
 			break;
-		buf_puts(&b, ops[op].start != NULL ? "waits for its next attempt"
-						   : "waits for a person's approval");
-		if (ops[op].start != NULL && slots_are_taken(f, ops))
-			buf_puts(&b, " and a slot");
+		if (ops[op].start != NULL)
+			why_retrying(f, op, ops, &b);
+		else
+			buf_puts(&b, "waits for a person's approval");
 		break;
 	case OP_INTERRUPTED:
 		why_interrupted(f, s, &ops[op], &b);

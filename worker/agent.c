@@ -427,6 +427,7 @@ mint(struct attempt_run *a, struct err *e)
 	    helper_start(&g->helper, g->w, g->op, &g->words, mint_done, a, e) != 0)
 		return -1;
 	g->minting_ns = now;
+	a->started_at = (double)clock_wall_ns() / (double)NS_PER_S; /* it takes of the attempt's time already */
 	if (left > 0 && timer_arm(&a->w->loop.timers, &a->limit, now + left, mint_limit_due, a, e) != 0) {
 		helper_clear(&g->helper);
 		return -1;

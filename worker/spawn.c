@@ -285,9 +285,9 @@ spawn_failed(struct attempt_run *a, enum op_class class, const struct err *e)
 	if (err_has_hint(e))
 		buf_printf(&text, "; %s", err_hint_text(e));
 	o.message = buf_steal(&text);
+	a->ended_at = (double)clock_wall_ns() / (double)NS_PER_S;
 	if (a->started_at == 0)
-		a->started_at = (double)clock_wall_ns() / (double)NS_PER_S;
-	a->ended_at = a->started_at;
+		a->started_at = a->ended_at;
 	op_become(&a->w->ops[a->op], OP_SETTLING);
 	a->w->settling++;
 	admission_slot_free(a->w);

@@ -68,6 +68,8 @@ rm "$T/waits.mint"
 begin "$(of waits ', timeout: 1s')"
 check "the limit of an attempt ends it" wait_until ended
 matches "as what it is" '"class":"timeout","message":".*ran longer than 1s, in ..waits.., which was to give an id' "$(entry waits)"
+took=$("$FLOWSUP" show "$RUN" --json | python3 -c 'import json, sys; o = json.load(sys.stdin)["ops"][0]; print(o["ended_at"] > o["started_at"], o["why"])')
+matches "with the time that it took, and its class" "^True timeout: ran longer than 1s" "$took"
 check "and its command" wait_until gone "$(head -1 "$T/waits.mint")"
 : >"$T/waits.go"
 begin "$(of waits ', timeout: 1h')"
