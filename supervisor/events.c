@@ -362,7 +362,8 @@ is_same_rejection(struct tally *t, const struct json *event)
 
 	if (!slice_is(json_text(json_get(event, "event")), "SpawnRejected"))
 		return false;
-	buf_printf(&key, "%s %s", render_member(event, "op"), render_member(event, "reason"));
+	buf_printf(&key, "%s %s%s", render_member(event, "op"), render_member(event, "reason"),
+	    json_get(event, "due") != NULL ? " due" : "");
 	if (t->rejected == NULL)
 		t->rejected = json_object();
 	same = !key.failed && json_getn(t->rejected, buf_view(&key)) != NULL;
@@ -380,6 +381,12 @@ add_rejections(const struct tally *t, const struct json *event, struct buf *to)
 		return;
 	buf_printf(to, "; %zu more request%s asked for in vain, as told above", t->rejected_again,
 	    t->rejected_again == 1 ? " was" : "s were");
+}
+
+static bool
+is_try_refused(const struct json *event)
+{
+	return slice_is(json_text(json_get(event, "event")), "SpawnRejected") && json_is_true(json_get(event, "due"));
 }
 
 bool
@@ -405,6 +412,8 @@ event_line(struct tally *t, const struct json *event, bool utc, struct buf *to)
 	}
 	if (is_deferred_retry(event))
 		buf_puts(to, "failed; its next attempt is left to a resume");
+	else if (is_try_refused(event))
+		buf_puts(to, "gets no further try");
 	else if (event_waits_for(event) != NULL)
 		buf_printf(to, "waits for %s", event_waits_for(event));
 	else

@@ -210,7 +210,7 @@ paste_end_hint(const struct home *h, const char *home_option, const struct sessi
 	}
 	if (s->reason_code != NULL && reason_is_resumable(s->reason_code) && s->resumed_as_run[0] == '\0') {
 		if (paste_with_room(&b, h, home_option, s))
-			paste_hint(json_get(s->metadata, META_MAX_OPS) != NULL ? "anew, with room for all items"
+			paste_hint(json_get(s->metadata, META_MAX_OPS) != NULL ? "anew, with room for all"
 				: "with a new answer of what the list comes from", buf_view(&b));
 		else {
 			paste_resume(&b, h, home_option, s);

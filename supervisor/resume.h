@@ -78,7 +78,7 @@ struct resume_input {
 	bool no_attempts; /* there is no such file: nothing is known of what was started */
 	bool lost_attempts; /* of a run here, whose worker had begun it: it is gone or damaged, and tells of nothing */
 	bool lacks_list; /* in a response there was no list for a foreach (META_FORK_FROM) */
-	bool lacks_room; /* a list of a foreach was longer than max_ops allows (META_MAX_OPS) */
+	bool lacks_room; /* max_ops had no room for the list of a foreach or for a further try (META_MAX_OPS) */
 	bool may_have_gone_on; /* it is a copy, and what its original has started since is not known */
 	const struct json *facts;
 	const struct json *answers; /* to conditions on responses in files, by operation (flow_answers_read); or NULL */

@@ -538,18 +538,53 @@ why_retrying(const struct run_files *f, size_t op, const struct op_view *ops, st
 
 /* ---- Beside it ---- */
 
+/* Why the further try that its role would have it get after its failure was refused, or NULL. */
+static const char *
+refused_try(const struct run_files *f, uint32_t op, const struct op_view *v)
+{
+	static const char *const reasons[] = {"escalate_max_reached", "max_spawn_exceeded", "builder_error", NULL};
+	const struct flow_role *role = f->flow->ops[op].how->role;
+	const char *const *one = reasons;
+
+	if (v->state != OP_FAILED || role == NULL || role->escalate_to == NULL || flow_is_replaced(f->flow, op) ||
+	    slice_is(json_text(json_get(json_get(v->entry, "error"), "class")), "denied"))
+		return NULL;
+	while (*one != NULL && view_number(v->rejected, *one, 0) == 0)
+		one++;
+	return *one;
+}
+
 static void
-add_rejected(const struct op_view *v, struct buf *to)
+add_refused_try(const struct flow *f, uint32_t op, const char *why, struct buf *to)
+{
+	unsigned n = flow_chain_length(f, op);
+
+	separate(to);
+	buf_printf(to, "no further try: %s", why);
+	if (strcmp(why, "escalate_max_reached") == 0)
+		buf_printf(to, " (%u of %u)", n, f->escalate_max);
+}
+
+static void
+add_rejected(const struct run_files *f, uint32_t op, const struct op_view *v, struct buf *to)
 {
 	struct json_iter it = json_iterate(v->rejected);
+	const char *refused = refused_try(f, op, v);
 	const struct json *n;
 	struct slice reason;
 	bool any = false;
+	long long count;
 
+	if (refused != NULL)
+		add_refused_try(f->flow, op, refused, to);
 	while (json_next(&it, &reason, &n)) {
+		count = (long long)view_number(v->rejected, reason.data, 0);
+		count -= refused != NULL && slice_is(reason, refused);
+		if (count == 0)
+			continue;
 		if (!any)
 			separate(to);
-		buf_printf(to, "%s%lld ", any ? ", " : "asked in vain: ", (long long)view_number(v->rejected, reason.data, 0));
+		buf_printf(to, "%s%lld ", any ? ", " : "asked in vain: ", count);
 		buf_slice(to, reason);
 		any = true;
 	}
@@ -645,7 +680,7 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 		add_silence(&ops[op], &b);
 		break;
 	}
-	add_rejected(&ops[op], &b);
+	add_rejected(f, (uint32_t)op, &ops[op], &b);
 	add_data(f, op, &ops[op], &b);
 	if (b.failed)
 		text = NULL;

@@ -2,6 +2,7 @@
 #include "reactive.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,11 +88,12 @@ static int
 check_caps(const struct worker *w, uint32_t emitter, const struct wish *wish, enum wish_reject *why,
     struct err *e)
 {
-	*why = WISH_BUILDER_ERROR; /* what the document does not allow */
+	*why = WISH_ESCALATE_MAX;
 	if (wish->retry && flow_chain_length(w->flow, emitter) >= w->flow->escalate_max)
 		return err_set(e, ERR_REFUSED, "%s had %u further %s; escalate_max is %u",
 		    w->flow->ops[flow_stands_for(w->flow, emitter)].id, flow_chain_length(w->flow, emitter),
 		    flow_chain_length(w->flow, emitter) == 1 ? "try" : "tries", w->flow->escalate_max);
+	*why = WISH_BUILDER_ERROR; /* what is found later */
 	if (reactive_left(w, false) > 0)
 		return 0;
 	*why = WISH_MAX_SPAWN;
@@ -258,6 +260,19 @@ check_running(const struct worker *w, struct err *e)
 	return err_set(e, ERR_IO, "the run cannot record anything any more: %s", w->trouble.msg);
 }
 
+/* The try that is due, and those that would follow it should it fail too. */
+static unsigned
+tries_left(const struct worker *w, uint32_t op)
+{
+	const struct flow *f = w->flow;
+	const struct flow_role *role = f->ops[op].how->role;
+	unsigned had = flow_chain_length(f, op), n = 0;
+
+	for (; role != NULL && role->escalate_to != NULL && had + n < f->escalate_max; n++)
+		role = flow_find_role(f, role->escalate_to);
+	return n;
+}
+
 /* One request by whatever way. -1: rejected, and that is told. */
 static int
 ask(struct attempt_run *a, bool escalate, const struct json *request, bool member, bool failed,
@@ -281,7 +296,9 @@ ask(struct attempt_run *a, bool escalate, const struct json *request, bool membe
 	if (rc == 0 || e->code == ERR_NOMEM)
 		return rc;
 	err_wrap(e, "%s: %s", escalate ? "escalate" : "spawn", wish_reject_word(why));
-	reactive_reject(w, a->op, why, e->msg);
+	reactive_reject(w, a->op, why, failed, e->msg);
+	if (failed && why == WISH_MAX_SPAWN)
+		w->growth.refused += tries_left(w, a->op);
 	return -1;
 }
 

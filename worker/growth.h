@@ -12,6 +12,7 @@
 	X(WISH_NULL_CHILD, "null_child")       /* it says nothing to do */                         \
 	X(WISH_CYCLE, "cycle") /* an instruction asks for itself, or for what it came from */      \
 	X(WISH_MAX_SPAWN, "max_spawn_exceeded")                                                    \
+	X(WISH_ESCALATE_MAX, "escalate_max_reached")                                               \
 	X(WISH_DUPLICATE, "duplicate")
 
 enum wish_reject {
@@ -25,7 +26,8 @@ enum wish_reject {
 struct growth {
 	uint64_t spawned, escalated, items, rejected[WISH_REJECT_COUNT];
 	struct telling told;
-	/* expand.c: items of lists that there was no room for, and what was told of them */
+	/* expand.c: items of lists that there was no room for, and what was told of them. Beside them further tries
+	 * that were due. */
 	uint64_t refused, wanted;
 	struct json *without_room; /* ids of operations in whose response these lists are */
 	struct telling room_told;

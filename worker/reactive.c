@@ -81,12 +81,14 @@ reactive_tell(struct worker *w)
 }
 
 void
-reactive_reject(struct worker *w, uint32_t emitter, enum wish_reject why, const char *message)
+reactive_reject(struct worker *w, uint32_t emitter, enum wish_reject why, bool due, const char *message)
 {
 	event_begin(w, "SpawnRejected");
 	event_op(w, emitter);
 	event_text(w, "reason", wish_reject_word(why));
 	event_text(w, "message", message);
+	if (due)
+		event_true(w, "due");
 	event_end(w);
 	w->growth.rejected[why]++;
 	tell_counts(w);

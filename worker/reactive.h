@@ -78,6 +78,8 @@ int reactive_digest_of(const struct worker *w, uint32_t i, bool keyed, char to[C
     struct err *e);
 /* r->ordinals is NULL when memory ran out. */
 void reactive_note_ordinal(struct reactive *r, const char *parent, uint64_t n);
-void reactive_reject(struct worker *w, uint32_t emitter, enum wish_reject why, const char *message);
+/* due: nobody has asked for it, it follows a failure. */
+void reactive_reject(struct worker *w, uint32_t emitter, enum wish_reject why, bool due,
+    const char *message);
 
 #endif

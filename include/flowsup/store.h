@@ -136,8 +136,8 @@ int session_counted(struct store *s, const char *run_id, const struct json *coun
 #define META_LOSES_ADDED "loses_added"
 /* true once an operation has failed because the conversation that it was to go on in was lost. */
 #define META_LOST_CONTEXT "lost_context"
-/* How many operations a run would have to be allowed to hold the lists of all foreach that failed for want of room:
- * an integer. */
+/* How many operations a run would have to be allowed to hold what was refused for want of room: the lists of all
+ * foreach that failed for it, and further tries that were due. An integer. */
 #define META_MAX_OPS "max_ops_wanted"
 /* From where a run would have to be forked for lists of foreach that failed because there is none in the response
  * that each is over: ids of these operations. */

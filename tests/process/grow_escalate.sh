@@ -73,9 +73,12 @@ matches "show says it" "rejected: 2 builder_error" "$("$FLOWSUP" show "$RUN")"
 GOOD=nobody
 run_flow < <(flow 'escalate_max: 1')
 equal "escalate_max bounds the tries" "failed 1 1" "$(run_status "$RUN") $(spawned 'len(s)') $(events SpawnRejected)"
-equal "that is not allowed, which is no matter of how many may be added" "{'builder_error': 1} builder_error" \
+equal "that is a reason of its own" "{'escalate_max_reached': 1} escalate_max_reached" \
 	"$(shown 'd["growth"]["rejected"]') $(grep SpawnRejected "$FLOWSUP_HOME/runs/$RUN/events.jsonl" | grep -oE '"reason":"[^"]*"' | cut -d'"' -f4)"
-matches "show names it" "rejected: 1 builder_error" "$("$FLOWSUP" show "$RUN")"
+matches "show names it" "rejected: 1 escalate_max_reached" "$("$FLOWSUP" show "$RUN")"
+matches "and how many there were of how many" "no further try: escalate_max_reached .1 of 1.$" "$(shown 'op["work.s1"]["why"]')"
+matches "a line too" "work.s1 gets no further try: escalate: escalate_max_reached: work had 1 further try; escalate_max is 1" \
+	"$("$FLOWSUP" start --wait - 2>&1 < <(flow 'escalate_max: 1'))"
 equal "the last try decides what runs" "skipped completed" "$(shown 'op["after"]["state"] + " " + op["never"]["state"]')"
 check "its failure is the run's" grep -q 'operation work.s1 failed' <("$FLOWSUP" show "$RUN")
 run_flow < <(flow 'escalate_max: 0')
@@ -83,6 +86,15 @@ equal "none at all" "failed 0" "$(run_status "$RUN") $(spawned 'len(s)')"
 run_flow --max-ops 7 < <(flow '')
 equal "they count for max_ops" "failed 1" "$(run_status "$RUN") $(spawned 'len(s)')"
 matches "which is another reason" "rejected: 1 max_spawn_exceeded" "$("$FLOWSUP" show "$RUN")"
+matches "and nobody has asked in vain" "; no further try: max_spawn_exceeded$" "$(shown 'op["work.s1"]["why"]')"
+equal "what helps is a run that has room for them" "flowsup rerun $RUN --max-ops 8" "$(shown 'd["resume_command"]')"
+GOOD=boss
+RUN=$("$FLOWSUP" rerun "$RUN" --max-ops 8 2>"$T/err") || note "$(cat "$T/err")"
+wait_until ended
+equal "which it has" "completed 2" "$(run_status "$RUN") $(spawned 'len(s)')"
+run_flow --max-ops 6 < <(flow '')
+equal "and for those that would follow" "flowsup rerun $RUN --max-ops 8" "$(shown 'd["resume_command"]')"
+GOOD=nobody
 
 # ---- Asked for ----
 run_flow <<Y
