@@ -4,7 +4,7 @@
 
 #include "model.h"
 
-enum { SHORTEST_ADDITION = sizeof(".s1") - 1 };
+enum { SHORTEST_ADDITION = sizeof(".s1") - 1, SHORTEST_ITEM = sizeof(".0") - 1 };
 
 static const struct flow_op *
 first_op(const struct reader *r, const struct draft *d)
@@ -41,17 +41,52 @@ may_ask(const struct reader *r, const struct flow_op *op)
 	    flow_reactive_allows(&r->own->f, role != NULL ? role->name : NULL);
 }
 
-/* What it asks for would be called after it. The last one of a foreach has the longest id. */
+/* How many tries follow when each fails, by the roles alone. */
+static size_t
+tries_of(const struct reader *r, const struct flow_op *op)
+{
+	const struct flow_role *role = op->how->role;
+	size_t n = 0;
+
+	for (; role != NULL && role->escalate_to != NULL && n < r->own->f.escalate_max; n++)
+		role = flow_find_role(&r->own->f, role->escalate_to);
+	return n;
+}
+
+/* Each try is called after the one before. */
+static void
+warn_of_tries(struct reader *r, const struct draft *d, const struct flow_op *op, size_t room)
+{
+	size_t tries = tries_of(r, op), fit = room / SHORTEST_ADDITION;
+
+	if (tries <= fit)
+		return;
+	hint(warning(r, json_get(d->object, "id"),
+		 "its id has no room for more than %zu of %zu further tries, each with \".s1\" behind the one before: "
+		 "the next one will be rejected", fit, tries),
+	    "a shorter id, or escalate_max: %zu", fit);
+}
+
+/*
+ * What it asks for would be called after it. The last one of a foreach has the longest id; over a response it is
+ * the items that ask, which are called after it already.
+ */
 static void
 warn_of_length(struct reader *r, const struct draft *d)
 {
 	const struct flow_op *op = &r->own->ops[d->first + d->count - 1];
+	size_t item = op->how->foreach_pointer != NULL ? SHORTEST_ITEM : 0, len = strlen(op->id) + item;
 
-	if (strlen(op->id) + SHORTEST_ADDITION <= FLOW_MAX_ID || !may_ask(r, op))
+	if (!may_ask(r, op))
 		return;
+	if (len + SHORTEST_ADDITION <= FLOW_MAX_ID) {
+		warn_of_tries(r, d, op, FLOW_MAX_ID - len);
+		return;
+	}
 	hint(warning(r, json_get(d->object, "id"),
-		 "its id has no room for \".s1\": what it asks for, another try too, will be rejected"),
-	    "an id of at most %d characters", FLOW_MAX_ID - SHORTEST_ADDITION);
+		 "its id has no room for \"%s.s1\": what %s, another try too, will be rejected", item > 0 ? ".0" : "",
+		 item > 0 ? "an item asks for" : "it asks for"),
+	    "an id of at most %zu characters", FLOW_MAX_ID - SHORTEST_ADDITION - item);
 }
 
 /* As many items as a list may have, by the numbers behind the id. */

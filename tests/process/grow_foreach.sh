@@ -258,6 +258,18 @@ items() { # length of the id, more of the document
 }
 matches "an id without room for the numbers of many items is, too" 'its id has no room for the numbers of more than 100 items.*at most 58 characters' "$(items 61)"
 matches "or of any" 'no room for the numbers of more than 0 items' "$(items 63)"
+matches "and for what its items ask for, with max_ops of few" 'its id has no room for "\.0\.s1": what an item asks for.*at most 59 characters' \
+	"$(items 60 "$(printf 'reactive: all\nmax_ops: 5')")"
+equal "not where they have it" "" "$(items 59 "$(printf 'reactive: all\nmax_ops: 5')")"
+tries() { # length of the id, more of the document
+	warns <<-Y
+		${2-}
+		roles: {low: {escalate_to: high}, high: {escalate_to: top}, top: {}}
+		plan: [{id: $(long "$1"), assignee: low, run: 'true'}]
+	Y
+}
+matches "nor for the second of two tries" 'no room for more than 1 of 2 further tries.*a shorter id, or escalate_max: 1' "$(tries 59)"
+equal "which has it, or is not made" "" "$(tries 58)$(tries 61 'escalate_max: 1')"
 equal "not where a list cannot be as long" "" "$(items 58)$(items 61 'max_ops: 100')"
 matches "a denial that is tried again is, too" '"denied" is never tried again' "$(warns <<'Y'
 plan: [{id: a, gate: approve, retry: {attempts: 3, on: [exit, denied]}, run: 'true'}]
