@@ -365,16 +365,41 @@ is_alone(const struct parser *p, const char *name)
 	return o != NULL && o->alone;
 }
 
+/* Which one of several is meant nobody knows: what one does the other may destroy. */
+static bool
+begins_several(const char *text, const char *const *names, size_t n, struct buf *which)
+{
+	size_t i, found = 0;
+
+	for (i = 0; i < n; i++)
+		if (strncmp(names[i], text, strlen(text)) == 0)
+			buf_printf(which, "%s--%s", found++ > 0 ? ", " : "", names[i]);
+	return found > 1 && !which->failed;
+}
+
+/* The option whose letter was written as a name; or NULL. */
+static const struct cli_option *
+is_letter(const struct command *cmd, const char *text)
+{
+	return text != NULL && text[0] != '\0' && text[1] == '\0' ? find_letter(cmd->options, text[0]) : NULL;
+}
+
 static int
 unknown_option(const struct parser *p, const struct unknown *u, struct err *e)
 {
 	const struct command *cmd = p->c->command;
+	const struct cli_option *letter = is_letter(cmd, u->text);
 	const char *names[MAX_NAMES], *near;
-	struct buf option = {0};
+	size_t n = list_names(cmd, names);
+	struct buf option = {0}, several = {0};
 
 	err_set(e, ERR_USAGE, "%s: unknown option %s", cmd->name, u->shown);
-	near = u->text == NULL ? NULL : text_nearest(u->text, names, list_names(cmd, names));
-	if (near != NULL) {
+	near = u->text == NULL ? NULL : text_nearest(u->text, names, n);
+	if (letter != NULL) {
+		cli_hint_instead(p->c, u->at, u->len, (const char[]){'-', letter->letter, '\0'}, e);
+	} else if (near != NULL && begins_several(u->text, names, n, &several)) {
+		err_set(e, ERR_USAGE, "%s: option %s may be %s", cmd->name, u->shown, buf_text(&several));
+	} else if (near != NULL) {
 		buf_printf(&option, "--%s", near);
 		if (is_alone(p, near))
 			cli_hint_alone(p->c, u->at, is_had(p, near, buf_text(&option)) ? NULL : buf_text(&option), e);
@@ -382,6 +407,7 @@ unknown_option(const struct parser *p, const struct unknown *u, struct err *e)
 			cli_hint_instead(p->c, u->at, u->len, is_had(p, near, buf_text(&option)) ? NULL : buf_text(&option), e);
 		buf_clear(&option);
 	}
+	buf_clear(&several);
 	return err_has_hint(e) ? -1 : err_hint(e, "flowsup %s --help", cmd->name);
 }
 
@@ -638,12 +664,10 @@ by_another_name(const char *name)
 	return found;
 }
 
-const char *
-cli_nearest_second(const struct command *const *commands, const char *one, const char *two)
+static size_t
+list_seconds(const struct command *const *commands, const char *one, const char *names[MAX_NAMES * 2])
 {
-	const char *names[MAX_NAMES * 2];
-	const char *other = by_another_name(two);
-	size_t n = 0, len = strlen(one), i;
+	size_t n = 0, len = strlen(one);
 
 	for (; *commands != NULL && n + 1 < MAX_NAMES * 2; commands++) {
 		if (strncmp((*commands)->name, one, len) == 0 && (*commands)->name[len] == ' ')
@@ -652,20 +676,37 @@ cli_nearest_second(const struct command *const *commands, const char *one, const
 		    (*commands)->also[len] == ' ')
 			names[n++] = (*commands)->also + len + 1;
 	}
+	return n;
+}
+
+const char *
+cli_nearest_second(const struct command *const *commands, const char *one, const char *two)
+{
+	const char *names[MAX_NAMES * 2];
+	const char *other = by_another_name(two);
+	size_t n = list_seconds(commands, one, names), i;
+
 	for (i = 0; other != NULL && i < n; i++)
 		if (strcmp(names[i], other) == 0)
 			return other;
 	return text_nearest(two, names, n);
 }
 
+
 /* A family is known, its second word is not: the nearest one of the family is. */
 static int
 unknown_second(const struct parser *p, const char *one, const char *two, struct err *e)
 {
-	const char *near;
+	const char *near, *names[MAX_NAMES * 2];
+	struct buf words = {0};
+	size_t n, i;
 
 	if (two == NULL) {
-		err_set(e, ERR_USAGE, "%s: a second word is missing", one);
+		n = list_seconds(p->c->commands, one, names);
+		for (i = 0; i < n; i++)
+			buf_printf(&words, "%s%s", i > 0 ? ", " : "", names[i]);
+		err_set(e, ERR_USAGE, "%s: a second word is missing: %s", one, buf_text(&words));
+		buf_clear(&words);
 		return err_hint(e, "flowsup help %s", one);
 	}
 	err_set(e, ERR_USAGE, "%s: unknown second word \"%s\"", one, two);

@@ -88,6 +88,7 @@ fails "document and command" 2 "exclude" "$FLOWSUP" start demo.yaml -- true
 fails "--each and --chain" 2 "exclude" "$FLOWSUP" start --each x --chain y
 fails "-0 alone" 2 "with --each" "$FLOWSUP" start -0 -- true
 fails "an unknown option" 2 "--wait" "$FLOWSUP" start --wiat -- true
+fails "the beginning of several options, which is none of them" 2 'may be --keep-days, --keep-n' "$FLOWSUP" gc --keep 3
 fails "--events without --wait" 2 "--wait" "$FLOWSUP" start --events 2 -- true
 fails "--events to a closed descriptor" 2 "not open" "$FLOWSUP" start --wait --events 99 -- true
 fails "--jobs 0" 2 "between" "$FLOWSUP" start -j0 -- true
