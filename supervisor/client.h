@@ -14,8 +14,8 @@
 #include "flowsup/json.h"
 #include "flowsup/protocol.h"
 
-/* An answer is waited for so long; then a supervisor is started and asked again; then given up. Who only
- * reads waits no longer than a glance: one that hangs must not make `list` slow. */
+/* An answer is waited for so long; then a supervisor is started and asked again; then given up. A nudge waits no
+ * longer than a glance. */
 enum { CLIENT_GLANCE_MS = 150, CLIENT_ANSWER_MS = 1000, CLIENT_LIMIT_MS = 10000 };
 
 /*

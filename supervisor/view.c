@@ -23,7 +23,8 @@ view_init(struct view *v, const struct home *h, struct store *s, const char *hom
 	struct err e = {0};
 
 	*v = (struct view){.home = h, .store = s, .home_option = home_option};
-	if (client_is_up(h) && client_status(h, CLIENT_GLANCE_MS, &v->supervisor, &e) != 0)
+	/* Without its answer counts are those of the row, older than what was told a moment ago. */
+	if (client_is_up(h) && client_status(h, CLIENT_ANSWER_MS, &v->supervisor, &e) != 0)
 		v->supervisor = NULL;
 	v->has_here = proc_place_here(&v->here, &e) == 0;
 	v->left = leftovers_new(h);
