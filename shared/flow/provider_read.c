@@ -259,6 +259,41 @@ check_command(struct source *s)
 	return 0;
 }
 
+static bool
+has_place(const struct provider *p, enum provider_place place)
+{
+	unsigned start;
+
+	for (start = PROVIDER_NEW; start < PROVIDER_STARTS; start++)
+		if (p->starts[start] != NULL && provider_argv_has(p->starts[start], place))
+			return true;
+	return p->command_new != NULL && provider_argv_has(p->command_new, place);
+}
+
+/* What is made for a command that never asks for it. */
+static int
+check_used(struct source *s, const struct json *document)
+{
+	const struct draft *d = s->d;
+	bool makes_id = d->p.id == PROVIDER_ID_MINTED || d->p.id == PROVIDER_ID_COMMAND, reads_file = false;
+	size_t i;
+
+	for (i = 0; i < d->r.answer.count; i++)
+		reads_file |= d->r.answer.list[i].from_file;
+	if (makes_id && !has_place(&d->p, PLACE_SID)) {
+		key_refuse(s, json_get(document, "conversation"), "an id is made for the conversation, and no command has {sid}");
+		return err_advice(s->e, "{sid} among the words of \"new\", or \"id\": \"found\" or \"none\"");
+	}
+	if (reads_file && !has_place(&d->p, PLACE_OUT)) {
+		key_refuse(s, json_get(json_get(document, "output"), "answer"), "the answer is read from a file, and no command has {out}");
+		return err_advice(s->e, "{out} among the words of \"new\", behind the option that names such a file");
+	}
+	if (d->p.drain_ns > 0)
+		return 0;
+	key_refuse(s, json_get(document, "drain"), "\"drain\": a process needs some time to leave by itself");
+	return err_advice(s->e, "such as \"1s\"; without the key it has %d s", PROVIDER_DRAIN_S);
+}
+
 static int
 check_whole(struct source *s, const char *name, const struct json *document)
 {
@@ -276,7 +311,7 @@ check_whole(struct source *s, const char *name, const struct json *document)
 	for (start = PROVIDER_NEW; start < PROVIDER_STARTS; start++)
 		if (check_start(s, start) != 0)
 			return -1;
-	return check_command(s) != 0 ? -1 : check_output(s, document);
+	return check_command(s) != 0 || check_output(s, document) != 0 ? -1 : check_used(s, document);
 }
 
 /* ---- The whole ---- */

@@ -17,8 +17,8 @@ place_at(const char *text, enum provider_place *place)
 	size_t len = strspn(text + 1, "abcdefghijklmnopqrstuvwxyz0123456789_");
 	unsigned i;
 
-	/* A brace before anything but a word in braces is a brace: JSON in an argument stays. */
-	if (len == 0 || len > PLACE_LONGEST || text[1 + len] != '}')
+	/* A brace before anything but a word in braces is a brace: JSON in an argument stays, and so does a{3}. */
+	if (len == 0 || text[1] < 'a' || text[1] > 'z' || len > PLACE_LONGEST || text[1 + len] != '}')
 		return 0;
 	for (i = 0; i < PLACE_COUNT; i++)
 		if (slice_is((struct slice){text + 1, len}, place_words[i])) {

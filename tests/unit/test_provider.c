@@ -96,6 +96,17 @@ static const struct {
     {HEAD PROMPT START CONVERSATION OUTPUT ",\"version\":[]}", "\"version\" has no words", ""},
     {HEAD PROMPT "\"start\":{\"new\":[]}," CONVERSATION OUTPUT "}", "\"new\" has no words", ""},
     {HEAD PROMPT START CONVERSATION OUTPUT ",\"drain\":\"soon\"}", "\"drain\": ", ""},
+    {HEAD PROMPT START CONVERSATION OUTPUT ",\"drain\":\"0s\"}",
+	"\"drain\": a process needs some time to leave by itself", "such as \"1s\"; without the key it has 10 s"},
+    {HEAD PROMPT START "\"conversation\":{\"id\":\"minted\"}," OUTPUT "}",
+	"an id is made for the conversation, and no command has {sid}",
+	"{sid} among the words of \"new\", or \"id\": \"found\" or \"none\""},
+    {HEAD PROMPT START "\"conversation\":{\"id\":\"command\",\"mint\":[\"t\"]}," OUTPUT "}",
+	"an id is made for the conversation, and no command has {sid}",
+	"{sid} among the words of \"new\", or \"id\": \"found\" or \"none\""},
+    {HEAD PROMPT START CONVERSATION "\"output\":{\"format\":\"jsonl\",\"answer\":[{\"file\":true},{\"path\":\"/a\"}]}}",
+	"the answer is read from a file, and no command has {out}",
+	"{out} among the words of \"new\", behind the option that names such a file"},
     {HEAD PROMPT START CONVERSATION OUTPUT ",\"environment\":{\"unset\":[\"A=B\"]}}",
 	"\"unset\" holds names of variables", ""},
     {HEAD PROMPT START CONVERSATION OUTPUT ",\"title\":\"a\",\"title\":\"b\"}", "t.json", ""},
@@ -151,17 +162,17 @@ test_provider__words(void **state)
 {
 	struct provider *p = from_text(HEAD PROMPT
 	    "\"start\":{\"new\":[\"t\",[\"-m\",\"{model}\"],\"{args}\",\"-C{cwd}/{x y}\","
-	    "\"{\\\"a\\\":{}}\"]}," CONVERSATION OUTPUT "}");
+	    "\"{\\\"a\\\":{}}\",\"a{3}{0}{1x}\"]}," CONVERSATION OUTPUT "}");
 	struct provider_values v = {0};
 	struct json *args = json_append(json_append(json_array(), json_cstr("{model}")), json_cstr(""));
 
 	(void)state;
 	v.at[PLACE_CWD] = "/w";
-	assert_words(p, &v, "t|-C/w/{x y}|{\"a\":{}}");
+	assert_words(p, &v, "t|-C/w/{x y}|{\"a\":{}}|a{3}{0}{1x}");
 	v.at[PLACE_MODEL] = "big";
 	v.args = args;
 	/* What a role gives is no template. */
-	assert_words(p, &v, "t|-m|big|{model}||-C/w/{x y}|{\"a\":{}}");
+	assert_words(p, &v, "t|-m|big|{model}||-C/w/{x y}|{\"a\":{}}|a{3}{0}{1x}");
 	json_unref(args);
 	provider_free(p);
 }
