@@ -11,6 +11,7 @@
 #include "flowsup/flow.h"
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "hold.h"
 #include "leftover.h"
 #include "output.h"
 #include "seek.h"
@@ -203,13 +204,13 @@ static void
 on_leave(int sig)
 {
 	(void)proc_signal(standing, SIGKILL, NULL);
-	(void)raise(sig); /* by default: that was set when this was called */
+	hold_leave(sig);
 }
 
 static void
 take_along(struct killing *k, int pidfd)
 {
-	struct sigaction leaves = {.sa_handler = on_leave, .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
+	struct sigaction leaves = {.sa_handler = on_leave};
 	size_t i;
 
 	k->standing_fd = standing = pidfd;

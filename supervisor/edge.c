@@ -11,6 +11,7 @@
 #include "cli.h"
 #include "flowsup/fs.h"
 #include "flowsup/log.h"
+#include "hold.h"
 #include "output.h"
 
 enum { HELP_COLUMN = 28, HELP_TITLE_WIDTH = 8, HELP_NAME_WIDTH = 12, HELP_EXIT_IO = 74 };
@@ -400,6 +401,7 @@ cli_main(const struct command *const *commands, char **argv, mode_t umask_of_cal
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL)
 		setlocale(LC_CTYPE, "C");
 	signal(SIGPIPE, SIG_IGN);
+	hold_tell(NULL);
 	out_init(&out, STDOUT_FILENO);
 	status = cli_parse(&c, commands, argv, &e);
 	c.out = &out;

@@ -65,26 +65,31 @@ static struct {
 	char text[128];
 	size_t len;
 	int status;
+	pid_t pid;
 } told;
 
-static void
-on_leave(int sig)
+_Noreturn void
+hold_leave(int sig)
 {
 	(void)sig;
-	/* Nobody is left to hear of a failure to say this. */
-	(void)!write(STDERR_FILENO, told.text, told.len);
+	/* Nobody is left to hear of a failure to say this; a child that is to become another program says nothing. */
+	if (getpid() == told.pid)
+		(void)!write(STDERR_FILENO, told.text, told.len);
 	_exit(told.status);
 }
 
 void
 hold_tell(const char *run_id)
 {
-	struct sigaction leaves = {.sa_handler = on_leave};
-	int len = snprintf(told.text, sizeof(told.text), "flowsup: interrupted; run %s goes on\n", run_id);
+	struct sigaction leaves = {.sa_handler = hold_leave};
+	int len = run_id != NULL
+	    ? snprintf(told.text, sizeof(told.text), "flowsup: interrupted; run %s goes on\n", run_id)
+	    : snprintf(told.text, sizeof(told.text), "flowsup: interrupted\n");
 	size_t i;
 
 	told.len = len > 0 && (size_t)len < sizeof(told.text) ? (size_t)len : 0;
 	told.status = err_exit_status(ERR_INTERRUPTED);
+	told.pid = getpid();
 	sigfillset(&leaves.sa_mask);
 	for (i = 0; i < sizeof(leave) / sizeof(leave[0]); i++)
 		if (!is_ignored(leave[i]))

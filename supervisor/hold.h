@@ -28,9 +28,13 @@ void hold_before_writing(const struct hold *h, int fd);
  * process is about to become. */
 void hold_keep(struct hold *h);
 
-/* From the end of the hold on HUP, INT and TERM say that this run goes on, and end the process with the
- * status of an interrupted command. What is ignored stays so. */
+/* From here on, or from the end of the hold, HUP, INT and TERM say that this run goes on (NULL: only that
+ * the command was interrupted), and end the process with the status of an interrupted command. What is
+ * ignored stays so. Every command begins with it. */
 void hold_tell(const char *run_id);
+
+/* What those signals then call; for handlers that have something to do first. Does not return. */
+_Noreturn void hold_leave(int sig);
 
 /* What waited acts now. May be called again. */
 void hold_end(const struct hold *h);

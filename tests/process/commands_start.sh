@@ -243,6 +243,22 @@ one_more() { [ "$(made)" -gt "$before" ] && ! compgen -G "$FLOWSUP_HOME/runs/*/m
 printf 'plan: [{id: a, run: exit 3}]\n' >fails.yaml
 "$FLOWSUP" start --wait fails.yaml >failed.TERM 2>/dev/null
 "$FLOWSUP" start --wait fails.yaml >failed.HUP 2>/dev/null
+# What is read from standard input may never come.
+mkfifo silent && exec 7<>silent
+takes_signals() { grep -q 'SigCgt:.*4..[37bf]$' "/proc/$1/status" && grep -qx flowsup "/proc/$1/comm"; }
+before=$(rows)
+for words in "start -" "start --each true" "check -" "graph -" "msg $(cat failed.HUP) -"; do
+	for signal in INT TERM HUP; do
+		env --default-signal=HUP,INT,TERM "$FLOWSUP" $words <silent >out 2>said &
+		wait_until takes_signals $!
+		kill -$signal $!
+		wait $!
+		equal "SIG$signal ends $words, which waits for its input" 130 $?
+		equal "which says so" "flowsup: interrupted" "$(cat said)"
+	done
+done
+exec 7>&-
+equal "nothing was made" "$before" "$(rows)"
 pid=$(supervisor_pid)
 # Nobody answers: who made a run is busy with that.
 stop_still "$pid"

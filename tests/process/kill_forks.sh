@@ -64,7 +64,7 @@ killer=$!
 check "an operation is asked to end" wait_until [ -e asked ]
 kill -TERM $killer
 wait $killer
-equal "who waits for it is interrupted" 143 $?
+equal "who waits for it is interrupted" 130 $?
 check "the worker does not stand on" wait_until gone "$worker"
 equal "the run is one that was killed" run.cancelled.killed "$(run_fact "$run" reason_code)$(run_fact "$run" reason)"
 check "the operation lives" alive "$(cat pid)"
