@@ -365,15 +365,26 @@ is_alone(const struct parser *p, const char *name)
 	return o != NULL && o->alone;
 }
 
+/* Those of the names that begin with text, or with it as a word of theirs; how many they are. */
+static size_t
+list_beginning(const char *text, const char *const *names, size_t n, bool word, struct buf *to)
+{
+	size_t len = strlen(text), found = 0, i;
+
+	for (i = 0; i < n; i++)
+		if (strncmp(names[i], text, len) == 0 && (!word || names[i][len] == '-'))
+			buf_printf(to, "%s--%s", found++ > 0 ? ", " : "", names[i]);
+	return found;
+}
+
 /* Which one of several is meant nobody knows: what one does the other may destroy. */
 static bool
 begins_several(const char *text, const char *const *names, size_t n, struct buf *which)
 {
-	size_t i, found = 0;
+	size_t found = list_beginning(text, names, n, true, which);
 
-	for (i = 0; i < n; i++)
-		if (strncmp(names[i], text, strlen(text)) == 0)
-			buf_printf(which, "%s--%s", found++ > 0 ? ", " : "", names[i]);
+	if (found == 0)
+		found = list_beginning(text, names, n, false, which);
 	return found > 1 && !which->failed;
 }
 

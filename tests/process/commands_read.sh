@@ -230,7 +230,7 @@ ctl pasue @last|flowsup ctl pause @last
 supervisor statsu|flowsup supervisor status
 start --time 3 -- true|flowsup start --timeout 3 -- true
 start --time=3 -- true|flowsup start --timeout=3 -- true
-gc --keep 3|flowsup gc --keep-days 3
+gc --keep 3|flowsup gc --help
 graph --format txt flow.yaml|flowsup graph --format text flow.yaml
 graph -ftxt flow.yaml|flowsup graph -ftext flow.yaml
 ctl resolve x --as=appled|flowsup ctl resolve x --as=applied
@@ -247,7 +247,7 @@ start flow.ymal|flowsup check flow.yaml   # did you mean this\?
 check $PWD/flow.yml|flowsup check $PWD/flow.yaml   # did you mean this\?
 graph nothing.like|ls
 check @last|flowsup show @last
-resume @last --al --dry-run|flowsup resume --all-crashed --dry-run
+resume @last --all-c --dry-run|flowsup resume --all-crashed --dry-run
 resume --all --timeout 9 @last|flowsup resume --all-crashed --timeout 9
 resume @last -n --all-crashed|flowsup resume -n --all-crashed
 resume --wait --retry-failed|flowsup resume --wait --retry-failed @last
