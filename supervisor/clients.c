@@ -93,6 +93,15 @@ answer_error(struct client *c, enum err_code code, const char *text, const char 
 	return answer(c, MSG_ERROR, body);
 }
 
+/* A peer that says nonsense hears what is wrong with it, and is disconnected. False, as it is gone. */
+static bool
+refuse_nonsense(struct client *c, const char *why)
+{
+	if (answer_error(c, ERR_PROTOCOL, why, NULL))
+		client_refuse(c, why);
+	return false;
+}
+
 /* ---- What they ask. Each returns false when the client is gone. ---- */
 
 static bool
@@ -124,11 +133,10 @@ on_poke(struct client *c, const struct message *m, int *passed)
 	struct daemon *d = c->daemon;
 	struct err e = {0};
 	const char *run = json_cstr_of(json_get(m->body, "run"));
+	bool stays;
 
-	if (run == NULL || !run_id_is_valid(run)) {
-		client_refuse(c, "a poke without a run id");
-		return false;
-	}
+	if (run == NULL || !run_id_is_valid(run))
+		return refuse_nonsense(c, "a poke without a run id");
 	if (d->phase == PHASE_STOPPING && worker_find(d, run) == NULL && !is_at_home(c, m))
 		return answer_error(c, ERR_BUSY,
 		    "it stops every run and is about to leave; what is asked for is left to the next one", SEE_WHETHER);
@@ -139,16 +147,16 @@ on_poke(struct client *c, const struct message *m, int *passed)
 		if (secrets_put(d, run, values, &e) != 0)
 			return answer_error(c, e.code, e.msg, NULL);
 	}
-	/* Answered before anything is done: the run is looked at before this process leaves. */
-	if (!answer(c, MSG_ACCEPTED, json_set(json_object(), "run", json_cstr(run))))
-		return false;
+	/* Answered before anything is done: the run is looked at before this process leaves. Who asked may have gone by
+	 * then, because it did not want to wait. */
+	stays = answer(c, MSG_ACCEPTED, json_set(json_object(), "run", json_cstr(run)));
 	queue_look(d, run);
 	if (json_is_true(json_get(m->body, "scan"))) {
 		d->scan_wanted = true;
 		notify_look(d);
 	}
 	daemon_worked(d);
-	return true;
+	return stays;
 }
 
 static bool
@@ -157,10 +165,8 @@ on_subscribe(struct client *c, const struct message *m, int *passed)
 	(void)passed;
 	const char *run = json_cstr_of(json_get(m->body, "run"));
 
-	if (run != NULL && !run_id_is_valid(run)) {
-		client_refuse(c, "a subscription to no run id");
-		return false;
-	}
+	if (run != NULL && !run_id_is_valid(run))
+		return refuse_nonsense(c, "a subscription to no run id");
 	strlcpy(c->run_id, run == NULL ? "" : run, sizeof(c->run_id));
 	c->daemon->clients.subscribers += !c->subscribed;
 	c->subscribed = true;
@@ -298,10 +304,8 @@ static client_message_fn *const handlers[MESSAGE_TYPES] = {
 static bool
 handle(struct client *c, const struct message *m, int *passed)
 {
-	if (handlers[m->type] == NULL || c->greeted == (m->type == MSG_HELLO)) {
-		client_refuse(c, "a message out of place");
-		return false;
-	}
+	if (handlers[m->type] == NULL || c->greeted == (m->type == MSG_HELLO))
+		return refuse_nonsense(c, "a message out of place");
 	/* Nothing is accepted that would be done in a file nobody sees: the connection ends, and the
 	 * command finds or starts another supervisor. */
 	if (m->type != MSG_HELLO && daemon_lost_home(c->daemon) && m->type != MSG_STATUS) {

@@ -93,6 +93,14 @@ ends_all(const struct daemon *d)
 	return d->phase == PHASE_STOPPING && d->stop_all.now;
 }
 
+static bool
+ends_at_once(const struct json *seconds)
+{
+	int64_t s;
+
+	return json_int64(seconds, &s) && s == 0;
+}
+
 static enum job_result
 policy_job(struct daemon *d, struct job *j, struct err *e)
 {
@@ -108,9 +116,10 @@ policy_job(struct daemon *d, struct job *j, struct err *e)
 	if (rc == 0)
 		rc = is_stopped_now(d, j->run_id, &stopped, e);
 	stopped = stopped || ends_all(d);
-	/* Nothing is written before the crash is; then another report asks again. */
+	/* Nothing is written before the crash is; then another report asks again. What ends with its worker needs no
+	 * moment that is written down. */
 	if (rc == 0 && !stopped && s.status != STATUS_QUEUED && !status_is_terminal(s.status))
-		until = INT64_MAX;
+		until = ends_at_once(j->value) ? until : INT64_MAX;
 	else if (rc == 0 && !stopped && !stored_until(d, &s, &until))
 		rc = store_until(d, j->run_id, j->value, &until, e);
 	if (rc == 0) {

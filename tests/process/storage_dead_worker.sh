@@ -83,4 +83,24 @@ equal "a stop that could not write what it kept fails" 74 $?
 matches "and says what" "it leaves, and .*end" "$(cat "$T/err")"
 check "it has left all the same" gone "$pid"
 room
+
+# What is to end with its worker does, also where the death cannot be recorded.
+cat >"$T/end.json" <<-END
+	{"orphans": "end", "plan": [{"id": "a", "run": "echo \$\$ >'$T/pid'; exec sleep 600"}]}
+END
+run=$("$FLOWSUP" start "$T/end.json")
+wait_until worker_is_ready "$run"
+wait_until [ -s "$T/pid" ]
+wait_until status_is "$run" running
+op=$(cat "$T/pid")
+worker=$(worker_pid "$run")
+rm -f "$FLOWSUP_HOME/reserve"
+until ! sql 'CREATE TABLE IF NOT EXISTS filler (x); INSERT INTO filler VALUES (zeroblob(4096))' 2>/dev/null; do
+	fill
+done
+kill -KILL "$worker"
+check "its operations are ended without room" wait_until gone "$op"
+check "while the death is not recorded" wait_until unrecorded
+room
+check "which is done with room" wait_until status_is "$run" crashed
 plan

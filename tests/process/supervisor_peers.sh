@@ -51,6 +51,20 @@ refused "a packet over every bound" 's.setsockopt(socket.SOL_SOCKET, socket.SO_S
 refused "deep nesting" 'send(b"[" * 3000)'
 check "nonsense is logged" wait_until logged 'client [0-9]+ disconnected'
 
+told() { # NAME PROGRAM
+	check "$1: it is told why" peer "$2
+answer = json.loads(s.recv(65536))
+assert answer['type'] == 'error' and answer['error'] and answer['message'], answer
+assert ended()"
+}
+told "a poke of what is no run id" 'send(hello); send({"type": "poke", "run": "nosuch"})'
+told "a poke without one" 'send(hello); send({"type": "poke"})'
+told "a subscription to what is none" 'send(hello); send({"type": "subscribe", "run": "nosuch"})'
+told "no hello" 'send({"type": "status"})'
+check "a subscription to a run that is not there is accepted" peer '
+send(hello); send({"type": "subscribe", "run": "20260101T000000-abcdef"})
+assert json.loads(s.recv(65536))["type"] == "ok"'
+
 # A command that helps stands where it helps: the program on the disk may be the newer one.
 hint_is() { # HINT PROGRAM NAME
 	check "$3" peer "$2
