@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "autostart.h"
+#include "cli.h"
 #include "client.h"
 #include "daemon.h"
 #include "flowsup/clock.h"
@@ -289,6 +290,21 @@ given_up(const struct home *h, bool said, struct err *e)
 	return err_hint(e, "flowsup supervisor --foreground --home %s", shell_word(word, h->path));
 }
 
+/* Who asks would otherwise not know why nothing happens. False: nobody has the lock. */
+static bool
+tell_waiting(const struct home *h)
+{
+	bool stopped;
+	pid_t pid = client_supervisor(h, &stopped);
+
+	if (pid == 0)
+		return false;
+	cli_note("waits for the supervisor, process %ld, which %s", (long)pid, stopped ? "is stopped" : "does not answer");
+	if (stopped)
+		cli_hint("kill -CONT %ld", (long)pid);
+	return true;
+}
+
 /*
  * Asks until it is answered or the time is over. Each round that finds nobody starts a supervisor;
  * of several starters one gets the lock, and answers all.
@@ -297,17 +313,20 @@ static int
 insist(const struct home *h, once_fn *once, const struct poke *arg, int64_t idle_exit_ns, bool *started,
     struct err *e)
 {
-	int64_t until = in_ms(CLIENT_LIMIT_MS);
+	int64_t until = in_ms(CLIENT_LIMIT_MS), said_until = in_ms(CLIENT_ANSWER_MS);
 	int pause = PAUSE_FIRST_MS;
 	struct err start = {0};
-	bool ready, said;
+	bool ready, said, told = false;
 
 	*started = false;
 	while (once(h, arg, &said, e) != 0) {
 		if (!is_worth_another(e))
 			return -1;
-		if (left_ms(until) == 0)
+		/* One that is about to leave often has in a moment; one that stops every run may take hours. */
+		if (left_ms(until) == 0 || (said && left_ms(said_until) == 0))
 			return given_up(h, said, e);
+		if (!said && !told && left_ms(said_until) == 0)
+			told = tell_waiting(h);
 		/* Its queue is full, or it is about to leave: it lives, and needs time. */
 		if (e->code == ERR_BUSY) {
 			pause_ms(&pause);
@@ -359,6 +378,16 @@ int
 client_scan(const struct home *h, const char *run_id, struct err *e)
 {
 	return poke(h, run_id, true, -1, e);
+}
+
+void
+client_mention(const struct home *h, const char *run_id)
+{
+	const struct poke p = {run_id, true, -1, CLIENT_ANSWER_MS};
+	bool stopped;
+
+	if (client_supervisor(h, &stopped) != 0 && !stopped)
+		(void)poke_once(h, &p, NULL, &(struct err){0});
 }
 
 int

@@ -20,8 +20,8 @@ enum { CLIENT_GLANCE_MS = 150, CLIENT_ANSWER_MS = 1000, CLIENT_LIMIT_MS = 10000 
 
 /*
  * Says that a run, or a control of it, is waiting. Starts a supervisor when none answers, and asks
- * again. 0 once the supervisor has accepted: from then on it looks at the run before it leaves.
- * ERR_BUSY or ERR_TIMEOUT after CLIENT_LIMIT_MS: what is in the database stays there and the next
+ * again; after a second without an answer it is said what is waited for. 0 once the supervisor has accepted: from then on it looks at the run before it leaves.
+ * ERR_BUSY after CLIENT_ANSWER_MS from one that stops every run; else that or ERR_TIMEOUT after CLIENT_LIMIT_MS: what is in the database stays there and the next
  * supervisor finds it.
  */
 int client_poke(const struct home *h, const char *run_id, struct err *e);
@@ -31,6 +31,8 @@ int client_nudge(const struct home *h, const char *run_id, struct err *e);
 int client_supply(const struct home *h, const char *run_id, int values_fd, struct err *e);
 /* The same, and it looks at everything that waits: slots or a key have become free. */
 int client_scan(const struct home *h, const char *run_id, struct err *e);
+/* The same once, where one runs, of what it finds by itself later: nobody has to wait for it. Starts none. */
+void client_mention(const struct home *h, const char *run_id);
 /* The withheld values that it has of a run: a memfd, which the caller closes; -1 when it has none, or none
  * listens, with e->code ERR_TIMEOUT or ERR_BUSY when it does not say whether it has. Starts none. */
 int client_values(const struct home *h, const char *run_id, struct err *e);

@@ -469,8 +469,7 @@ kill_copy(struct killing *k, const char *owner, struct err *e)
 	if (session_give_up(k->t->store, run_id, "it was killed", NULL, e) != 0 || store_end(k, e) != 0 ||
 	    control_end_job(k->t->store, run_id, e) != 0)
 		return -1;
-	if (client_is_up(&k->t->home))
-		(void)client_scan(&k->t->home, run_id, &(struct err){0});
+	client_mention(&k->t->home, run_id);
 	k->ended.left = json_array();
 	if (k->ended.left == NULL)
 		return err_nomem(e);
@@ -478,6 +477,20 @@ kill_copy(struct killing *k, const char *owner, struct err *e)
 	cli_note("run %s is %s: no process was ended", run_id, buf_text(&where));
 	buf_clear(&where);
 	return target_reload(k->t, e) == 0 ? tell(k, e) : -1;
+}
+
+/* What it has of the run it takes away when it goes on. */
+static bool
+tell_stopped(const struct killing *k)
+{
+	bool stopped = false;
+	pid_t pid = client_supervisor(&k->t->home, &stopped);
+
+	if (pid == 0 || !stopped)
+		return false;
+	cli_note("the supervisor, process %d, is stopped: it hears of this when it goes on", (int)pid);
+	cli_hint("kill -CONT %d", (int)pid);
+	return true;
 }
 
 static int
@@ -506,9 +519,10 @@ kill_run(struct killing *k, struct err *e)
 	    control_end_job(k->t->store, k->t->session.run_id, &k->row) != 0)
 		return tell_unwritten(k, e);
 	store_count(k);
+	if (tell_stopped(k))
+		return target_reload(k->t, e) == 0 ? tell(k, e) : -1;
 	client_drop_values(&k->t->home, k->t->session.run_id);
-	if (client_is_up(&k->t->home))
-		(void)client_scan(&k->t->home, k->t->session.run_id, &(struct err){0});
+	client_mention(&k->t->home, k->t->session.run_id);
 	return target_reload(k->t, e) == 0 ? tell(k, e) : -1;
 }
 

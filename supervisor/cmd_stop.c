@@ -38,7 +38,6 @@ static int
 cancel_queued(struct cli *c, struct target *t, int run_fd, struct err *e)
 {
 	bool moved = false;
-	struct err ignored = {0};
 
 	if (leftover_end_all(&t->home, &t->session, run_fd, e) != 0)
 		return -1;
@@ -48,8 +47,7 @@ cancel_queued(struct cli *c, struct target *t, int run_fd, struct err *e)
 	if (!moved)
 		return AGAIN;
 	/* Others may have waited for it, and somebody may want to be told. */
-	if (client_is_up(&t->home))
-		(void)client_scan(&t->home, t->session.run_id, &ignored);
+	client_mention(&t->home, t->session.run_id);
 	say_done(c, &t->session, "cancelled before it was started");
 	return 0;
 }

@@ -1,6 +1,10 @@
 /* flowsup supervisor: the daemon itself, and what people ask of it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "autostart.h"
 #include "cli.h"
@@ -261,6 +265,25 @@ add_awaited(struct buf *to, int64_t n, const char *what)
 		buf_printf(to, "%s%lld %s%s", to->len > 0 ? ", and of " : "", (long long)n, what, n == 1 ? "" : "s");
 }
 
+/* Whether a worker stands still: it hears nothing until somebody has it go on. */
+static void
+say_stopped_workers(const struct json *workers)
+{
+	struct json_iter it = json_iterate(workers);
+	const struct json *w;
+	struct proc_stat st;
+	struct slice run;
+	int64_t pid;
+
+	while (json_next(&it, &run, &w)) {
+		if (!json_int64(json_get(w, "pid"), &pid) || pid < 1 || pid > INT32_MAX ||
+		    proc_stat_read((pid_t)pid, &st, NULL) != 0 || (st.state != 'T' && st.state != 't'))
+			continue;
+		cli_note("run %.*s: its worker, process %lld, is stopped", (int)run.len, run.data, (long long)pid);
+		cli_hint("kill -CONT %lld   # or end it: flowsup kill %.*s", (long long)pid, (int)run.len, run.data);
+	}
+}
+
 static void
 say_what_is_waited_for(const struct json *status)
 {
@@ -285,6 +308,7 @@ say_what_is_waited_for(const struct json *status)
 	else
 		cli_note("waits for the end of %s", buf_text(&text));
 	buf_clear(&text);
+	say_stopped_workers(workers);
 }
 
 /* What goes on all the same: runs that a supervisor serves or will start, and what dead workers left. */
@@ -294,6 +318,7 @@ struct going_on {
 	size_t count;
 	char run[RUN_ID_TEXT];
 	const char *how;
+	bool unknown; /* the database does not know it */
 	struct err failed;
 };
 
@@ -317,12 +342,16 @@ has_left(struct going_on *g, const struct session *s)
 	struct attempts a = {0};
 	int run_fd, n;
 
-	if (s->resumed_as_run[0] != '\0' || (running != NULL && json_length(running) == 0))
+	if (s->resumed_as_run[0] != '\0')
 		return false;
 	run_fd = rundir_open(g->home, s->run_id, NULL);
 	if (run_fd < 0 || attempts_read(run_fd, &a, NULL) != 0)
 		attempts_clear(&a);
-	n = leftovers_count(g->left, s->run_id, run_fd, &a, &g->failed);
+	/* Where none of its operations runs, strays may: they are known without a look at every process. */
+	if (running != NULL && json_length(running) == 0)
+		n = (int)leftover_strays(&a);
+	else
+		n = leftovers_count(g->left, s->run_id, run_fd, &a, &g->failed);
 	attempts_clear(&a);
 	fd_close(&run_fd);
 	return n > 0;
@@ -354,17 +383,77 @@ goes_on(struct going_on *g, const struct session *s)
 	return has_left(g, s) ? "has no worker, and operations of it still run" : NULL;
 }
 
+static void
+note_going_on(struct going_on *g, const char *run_id, const char *how, bool unknown)
+{
+	if (g->count++ > 0 && (g->how != FOREGROUND || how == FOREGROUND))
+		return;
+	strlcpy(g->run, run_id, sizeof(g->run));
+	g->how = how;
+	g->unknown = unknown;
+}
+
 static int
 see_going_on(void *arg, const struct session *s)
 {
 	struct going_on *g = arg;
 	const char *how = goes_on(g, s);
 
-	if (how != NULL && (g->count++ == 0 || (g->how == FOREGROUND && how != FOREGROUND))) {
-		memcpy(g->run, s->run_id, sizeof(g->run));
-		g->how = how;
-	}
+	if (how != NULL)
+		note_going_on(g, s->run_id, how, false);
 	return g->failed.code != ERR_NONE;
+}
+
+/* One that the database does not know, as after it was removed: no supervisor stops what it never heard of. */
+static int
+look_at_unknown(struct going_on *g, struct store *store, const char *run_id, struct err *e)
+{
+	struct err why = {0};
+	struct attempts a = {0};
+	struct session s;
+	bool held = false;
+	int run_fd = rundir_open(g->home, run_id, NULL), left = 0;
+
+	if (run_fd < 0)
+		return 0;
+	if (run_lock_held(run_fd, &held, NULL) != 0)
+		held = false;
+	if (!held && attempts_read(run_fd, &a, NULL) == 0 && a.nopen + a.nstrays > 0)
+		left = leftovers_count(g->left, run_id, run_fd, &a, e);
+	attempts_clear(&a);
+	fd_close(&run_fd);
+	if (left < 0)
+		return -1;
+	if (!held && left == 0)
+		return 0;
+	if (store != NULL && session_read(store, run_id, &s, &why) == 0)
+		session_clear(&s);
+	else if (store == NULL || why.code == ERR_NOTFOUND)
+		note_going_on(g, run_id, held ? "is not in the database, and its worker lives"
+					     : "is not in the database, and operations of it still run", true);
+	else {
+		*e = why;
+		return -1;
+	}
+	return 0;
+}
+
+static int
+look_at_directories(struct going_on *g, struct store *store, struct err *e)
+{
+	int fd = openat(g->home->fd, HOME_RUNS, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (dir == NULL) {
+		fd_close(&fd);
+		return errno == ENOENT ? 0 : err_sys(e, ERR_IO, errno, "'%s/" HOME_RUNS "'", g->home->path);
+	}
+	while (rc == 0 && (entry = readdir(dir)) != NULL)
+		if (run_id_is_valid(entry->d_name))
+			rc = look_at_unknown(g, store, entry->d_name, e);
+	closedir(dir);
+	return rc;
 }
 
 /* The supervisor that was to wait has left: by itself after the last end, or because somebody ended it. */
@@ -377,8 +466,15 @@ check_all_ended(const struct home *h, struct err *e)
 	struct store *s = NULL;
 	int rc = g.left == NULL ? err_nomem(e) : store_open(h, STORE_COMMAND, false, STORE_BUSY_MS, &s, e);
 
-	if (rc == 0)
+	/* Where the database was removed, and no other is there yet, directories tell of runs all the same. */
+	if (rc != 0 && g.left != NULL && e->code == ERR_NOTFOUND) {
+		err_clear(e);
+		rc = 0;
+	} else if (rc == 0) {
 		rc = session_list(s, &all, see_going_on, &g, e);
+	}
+	if (rc == 0 && g.failed.code == ERR_NONE)
+		rc = look_at_directories(&g, s, e);
 	store_close(s);
 	leftovers_free(g.left);
 	if (rc == 0 && g.failed.code != ERR_NONE) {
@@ -389,6 +485,8 @@ check_all_ended(const struct home *h, struct err *e)
 		return rc;
 	err_set(e, ERR_RUNNING, "the supervisor has left, and %zu run%s not at %s end: run %s %s", g.count,
 	    g.count == 1 ? " is" : "s are", g.count == 1 ? "its" : "their", g.run, g.how);
+	if (g.unknown)
+		return err_hint(e, "flowsup doctor");
 	return g.how == FOREGROUND ? err_hint(e, "flowsup stop %s", g.run) : err_hint(e, "flowsup supervisor stop --all");
 }
 
@@ -404,6 +502,47 @@ name_going_on(const struct home *h, struct err *e)
 		*e = worse;
 	}
 	return -1;
+}
+
+/* The first of these runs, by name or as an array, in whose operation this is called. */
+static bool
+called_in(const struct json *runs, char run_id[RUN_ID_TEXT])
+{
+	struct json_iter it = json_iterate(runs);
+	bool is_list = json_type(runs) == JSON_ARRAY;
+	char mark[sizeof("FLOWSUP_RUN_ID=") + RUN_ID_TEXT];
+	const struct json *value;
+	struct slice name;
+
+	while (json_next(&it, &name, &value)) {
+		name = is_list ? json_text(value) : name;
+		snprintf(mark, sizeof(mark), "FLOWSUP_RUN_ID=%.*s", (int)name.len, name.data);
+		if (!proc_descends_from_marked(getpid(), mark))
+			continue;
+		snprintf(run_id, RUN_ID_TEXT, "%.*s", (int)name.len, name.data);
+		return true;
+	}
+	return false;
+}
+
+/* It would wait for the operation that waits for it. */
+static int
+check_called_outside(const struct home *h, struct err *e)
+{
+	char run_id[RUN_ID_TEXT];
+	struct json *status = NULL;
+	bool inside;
+
+	if (!proc_descends_from_marked(getpid(), "FLOWSUP_RUN_ID="))
+		return 0;
+	if (client_status(h, CLIENT_ANSWER_MS, &status, e) != 0)
+		return -1;
+	inside = called_in(json_get(status, "workers"), run_id) || called_in(json_get(status, "kept_runs"), run_id);
+	json_unref(status);
+	if (!inside)
+		return 0;
+	err_set(e, ERR_REFUSED, "it would wait for its own end: it is called in an operation of run %s", run_id);
+	return err_hint(e, "flowsup supervisor stop --all --timeout 0   # stops this run too, and does not wait");
 }
 
 static int
@@ -428,6 +567,10 @@ run_stop(struct cli *c, struct err *e)
 		return rc < 0 ? -1 : 0;
 	/* Runs may go on without a supervisor: one is needed to stop them. */
 	rc = how.all ? client_ensure(&h, CLIENT_IDLE_DEFAULT, NULL, e) : 0;
+	if (rc == 0 && how.all && !how.now && how.limit_ns < 0 && check_called_outside(&h, e) != 0) {
+		home_close(&h);
+		return -1;
+	}
 	if (rc == 0)
 		rc = client_stop(&h, &how, &was_up, e);
 	if (how.all)

@@ -141,6 +141,21 @@ mv "$FLOWSUP_HOME" "$T/moved"
 check "one whose directory was moved leaves too" wait_until gone "$fifth"
 check "its socket goes with it" [ ! -e "$T/moved/supervisor.sock" ]
 
+# ---- Stopping every run, where the database knows none ----
+export FLOWSUP_HOME=$T/unknown
+id=$("$FLOWSUP" start -- sh -c 'echo hi; exec sleep 600')
+wait_until says_hi "$id" && wait_until worker_is_ready "$id"
+worker=$(worker_pid "$id")
+remove_database
+timeout "$LIMIT" "$FLOWSUP" supervisor stop --all 2>"$T/err"
+equal "stop --all says that something goes on" 3 $?
+matches "and what" "run $id is not in the database, and its worker lives.*hint: flowsup doctor" "$(tr '\n' ' ' <"$T/err")"
+kill -KILL "$worker"
+wait_until gone "$worker"
+timeout "$LIMIT" "$FLOWSUP" supervisor stop --all 2>"$T/err"
+equal "also of what its worker leaves" 3 $?
+matches "by its marks" "run $id is not in the database, and operations of it still run" "$(cat "$T/err")"
+
 # ---- One that is there, and not whole ----
 export FLOWSUP_HOME=$T/partly
 "$FLOWSUP" start --wait -- true >/dev/null 2>&1

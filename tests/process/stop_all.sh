@@ -168,6 +168,35 @@ stop_all --now
 equal "now: it is ended" "0 true" "$? $(gone "$op" && echo true)"
 matches "which is its outcome" 'killed: everything was stopped' "$("$FLOWSUP" show "$run" --json)"
 
+# A worker that stands still hears nothing of it.
+begin still
+wait_until worker_is_ready "$run"
+worker=$(worker_pid "$run")
+stop_still "$worker"
+timeout "$LIMIT" "$FLOWSUP" supervisor stop --all --now 2>"$T/said" &
+stopper=$!
+check "a stopped worker is named" wait_until grep -q "run $run: its worker, process $worker, is stopped" "$T/said"
+check "with what has it go on, or ends it" wait_until grep -q "hint: kill -CONT $worker   # or end it: flowsup kill $run" "$T/said"
+kill -CONT "$worker"
+wait "$stopper"
+equal "it goes on, and all of it ends" "0 true" "$? $(gone "$op" && echo true)"
+
+# In an operation it would wait for itself.
+cat >"$T/inside" <<'END'
+"$FLOWSUP" supervisor stop --all 2>"$T/inside.said"
+echo $? >"$T/inside.rc"
+"$FLOWSUP" supervisor stop --all --timeout 0 2>/dev/null
+echo $? >>"$T/inside.rc"
+END
+export FLOWSUP T
+run=$("$FLOWSUP" start -- sh "$T/inside")
+"$FLOWSUP" wait "$run" >/dev/null 2>&1
+matches "called in an operation it is refused" "it would wait for its own end: it is called in an operation of run $run" "$(cat "$T/inside.said")"
+matches "with what does not wait" "hint: flowsup supervisor stop --all --timeout 0" "$(cat "$T/inside.said")"
+equal "which stops its run as well" "4 3" "$(paste -sd' ' "$T/inside.rc")"
+stop_all
+equal "then nothing goes on" 0 $?
+
 nothing_is_ours() { [ -z "$(ours)" ]; }
 check "nothing is left running" wait_until nothing_is_ours
 plan

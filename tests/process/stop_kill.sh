@@ -220,4 +220,21 @@ matches "list too" "running \(stopping\) .* stopping for [0-9.a-z]*"$'\n' "$("$F
 "$FLOWSUP" wait "$run" 2>/dev/null
 check "at its end it stops no more" is_null
 
+# ---- The supervisor stands still ----
+begin
+supervisor=$(supervisor_pid)
+stop_still "$supervisor"
+said=$("$FLOWSUP" kill "$run" 2>&1)
+equal "kill needs no supervisor" "0 cancelled" "$? $(run_status "$run")"
+check "the operation is gone" gone "$pid"
+matches "and says that it is stopped" "the supervisor, process $supervisor, is stopped: it hears of this when it goes on.*hint: kill -CONT $supervisor" \
+	"$(tr '\n' ' ' <<<"$said")"
+"$FLOWSUP" start -- true >"$T/out" 2>"$T/err" &
+starter=$!
+check "a start says what it waits for" wait_until grep -q "waits for the supervisor, process $supervisor, which is stopped" "$T/err"
+check "and what has it go on" wait_until grep -q "hint: kill -CONT $supervisor" "$T/err"
+kill -CONT "$supervisor"
+wait $starter
+equal "then it is done" 0 $?
+
 plan
