@@ -114,7 +114,7 @@ struct asking {
 	const struct run_files *files;
 	const struct json *from; /* where a fork begins, which takes over nothing; NULL: a resume */
 	bool same_boot;
-	bool lost_log; /* nothing tells what was started */
+	bool lost_log; /* nothing tells what was started, or not of all */
 };
 
 /* Of its last attempt: its start, and its end if there is one. */
@@ -277,7 +277,7 @@ has_lost_log(const struct home *h, const struct session *s)
 	int fd = s->status == STATUS_CRASHED ? rundir_open(h, s->run_id, NULL) : -1;
 	struct attempts a = {0};
 	bool lost = fd >= 0 && attempts_read_place(fd, &a, NULL) == 0 &&
-	    seek_lacks_attempts(seek_has_started(fd, s->started_at), &a);
+	    (seek_lacks_attempts(seek_has_started(fd, s->started_at), &a) || seek_hides_start(&a));
 
 	attempts_clear(&a);
 	fd_close(&fd);

@@ -516,6 +516,13 @@ log_is_doubtful(const struct examining *x)
 	return x->in->no_attempts || x->in->attempts->torn || x->in->attempts->damaged > 0;
 }
 
+/* Whether the torn last line may be the start of an attempt that this log tells nothing else of. */
+static bool
+may_be_hidden(struct examining *x, size_t i)
+{
+	return x->history[i].attempts == 0 || waits_for_retry(x, i);
+}
+
 /* Why it must not simply be started; false when it may. */
 static bool
 is_unknown(struct examining *x, size_t i, struct buf *why)
@@ -527,8 +534,12 @@ is_unknown(struct examining *x, size_t i, struct buf *why)
 		    x->in->no_attempts ? "gone" : "damaged");
 		return true;
 	}
+	if (x->in->hidden_start && may_be_hidden(x, i)) {
+		buf_printf(why, "the last line of %s is torn, so it may have been started", RUN_ATTEMPTS);
+		return true;
+	}
 	if (x->in->flow->ops[i].how->idempotent ||
-	    (h->started && waits_for_retry(x, i) && !x->in->may_have_gone_on))
+	    (h->started && !x->in->attempts->torn && waits_for_retry(x, i) && !x->in->may_have_gone_on))
 		return false;
 	if (h->started && !waits_for_retry(x, i))
 		buf_printf(why, "it %s, and is marked idempotent: false", why_run_again(x, i));

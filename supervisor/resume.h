@@ -77,6 +77,7 @@ struct resume_input {
 	const struct attempts *attempts;
 	bool no_attempts; /* there is no such file: nothing is known of what was started */
 	bool lost_attempts; /* of a run here, whose worker had begun it: it is gone or damaged, and tells of nothing */
+	bool hidden_start; /* its last line is torn, and may be that of a start whose process lives */
 	bool lacks_list; /* in a response there was no list for a foreach (META_FORK_FROM) */
 	bool lacks_room; /* max_ops had no room for the list of a foreach or for a further try (META_MAX_OPS) */
 	bool may_have_gone_on; /* it is a copy, and what its original has started since is not known */

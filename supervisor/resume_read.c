@@ -97,6 +97,7 @@ read_attempts(struct resuming *r, struct err *e)
 	if (attempts_read(r->run_fd, &r->attempts, e) != 0)
 		return -1;
 	r->lost_attempts = seek_lacks_attempts(started, &r->attempts);
+	r->hidden_start = seek_hides_start(&r->attempts);
 	return 0;
 }
 
@@ -501,6 +502,7 @@ examine_once(struct resuming *r, struct err *e)
 	    .attempts = &r->attempts,
 	    .no_attempts = !r->has_attempts,
 	    .lost_attempts = r->lost_attempts,
+	    .hidden_start = r->hidden_start,
 	    .may_have_gone_on = r->may_have_gone_on,
 	    .lacks_list = r->is_run && json_get(r->t->session.metadata, META_FORK_FROM) != NULL,
 	    .lacks_room = r->is_run && json_get(r->t->session.metadata, META_MAX_OPS) != NULL,

@@ -40,7 +40,7 @@ struct resuming {
 	char *label;   /* for messages: "run ID", or the path in quotes */
 	int run_fd, lock_fd;
 	char *run_path; /* absolute */
-	bool has_launch, has_attempts, lost_attempts, has_checkpoint, load_failed, flow_failed;
+	bool has_launch, has_attempts, lost_attempts, hidden_start, has_checkpoint, load_failed, flow_failed;
 	struct launch_read launch;
 	struct attempts attempts;
 	struct json *state, *document, *facts;

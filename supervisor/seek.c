@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "flowsup/checkpoint.h"
+#include "flowsup/endops.h"
 #include "flowsup/flow.h"
 #include "flowsup/fs.h"
 #include "seek.h"
@@ -208,6 +209,14 @@ bool
 seek_lacks_attempts(bool started, const struct attempts *a)
 {
 	return started && !a->has_place;
+}
+
+bool
+seek_hides_start(const struct attempts *a)
+{
+	bool here = true, other_boot = false;
+
+	return a->torn && (endops_is_here(a, &here, &other_boot, NULL) != 0 || !other_boot);
 }
 
 int

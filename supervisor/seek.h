@@ -59,6 +59,9 @@ int seek_flow(int run_fd, struct flow **out, struct err *e);
 bool seek_has_started(int run_fd, double started_at);
 /* Whether the log of a run that has `started` is gone or damaged: it tells of no worker. */
 bool seek_lacks_attempts(bool started, const struct attempts *a);
+/* Whether its last line is torn, which may be that of a start: the process of it may live, unless the host has been
+ * booted since. */
+bool seek_hides_start(const struct attempts *a);
 /* attempts_read() of a run that has `started`: it then holds at least the line of its worker, and
  * without it nobody can tell what was done. ERR_IO. */
 int seek_attempts(int run_fd, bool started, struct attempts *out, struct err *e);

@@ -114,7 +114,8 @@ why_withheld(const struct run_files *f, const struct session *s, const struct op
 	else if (failed || s->status == STATUS_TIMED_OUT)
 		buf_puts(to, "not started: the deadline had passed");
 	else if (s->status == STATUS_CRASHED &&
-	    (f->attempts.damaged > 0 || seek_lacks_attempts(seek_has_started(f->fd, s->started_at), &f->attempts)))
+	    (f->attempts.damaged > 0 || f->attempts.torn ||
+		seek_lacks_attempts(seek_has_started(f->fd, s->started_at), &f->attempts)))
 		buf_puts(to, "whether it was started is not known: " RUN_ATTEMPTS " does not tell");
 	else
 		buf_puts(to, "not started before the run ended");

@@ -358,6 +358,7 @@ attempts_read_place(int run_fd, struct attempts *out, struct err *e)
 			json_unref(f.json);
 		rc = use < 0 ? -1 : 0;
 	}
+	a.torn = rest.len > 0;
 	buf_clear(&text);
 	if (rc == 0)
 		*out = a;

@@ -216,6 +216,37 @@ for how in emptied zeroed garbage gone; do
 	run_command kill "$out"
 done
 
+# ---- Of the log only the end is gone, and with it a start ----
+torn_run() {
+	id=$("$FLOWSUP" start "$@" -- sh -c 'echo hi; exec sleep 600')
+	wait_until says_hi "$id" && wait_until worker_is_ready "$id"
+	log=$FLOWSUP_HOME/runs/$id/attempts.log session=$(run_fact "$id" session_id) worker=$(worker_pid "$id")
+	truncate -s -20 "$log"
+	kill -KILL "$worker"
+	wait_until status_is "$id" crashed
+}
+torn_run --restart 2
+check "torn: a resume by itself is given up" wait_until is_given_up "$id"
+matches "torn: list has the command" " flowsup resume $id --rerun-in-flight" "$("$FLOWSUP" list -n 1)"
+matches "torn: whether it began is not known" "whether it was started is not known" "$("$FLOWSUP" show "$id" 2>/dev/null)"
+run_command resume "$id"
+equal "torn: a resume is refused, with the command that lifts it" "4 yes" \
+	"$status $(case $err in *"is torn, so it may have been started"*"hint: flowsup resume $id --rerun-in-flight"*) echo yes ;; esac)"
+equal "torn: nothing was ended" 1 "$(sleepers "$session")"
+run_command resume --rerun-in-flight "$id"
+equal "torn: with leave it goes on" 0 $status
+equal "torn: and not beside what ran" 0 "$(sleepers "$session")"
+run_command kill "$out"
+torn_run
+cp -p "$log" "$T/torn"
+sed -i '1s/"boot_id":"[^"]*"/"boot_id":"00000000-0000-4000-8000-000000000000"/' "$log"
+check "the host was booted since" grep -q '"boot_id":"00000000-' "$log"
+run_command resume --dry-run "$id"
+equal "torn, and the host was booted since: nothing can run, and it runs again" 0 $status
+cp -p "$T/torn" "$log"
+run_command kill "$id"
+equal "torn: what still runs is ended by its marks" 0 "$(sleepers "$session")"
+
 # ---- The lock of a live run ----
 start_long
 damage missing worker.lock "$id"

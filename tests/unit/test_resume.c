@@ -83,6 +83,8 @@ static const struct {
 	"{}", 0, "px", "7 "},
     {"not repeatable, and the log is damaged", ONCE, DONE("a"), "x\n", "{}", 0, "px", "7 "},
     {"not repeatable, and the log is torn", ONCE, DONE("a"), "x", "{}", 0, "px", "7 "},
+    {"not repeatable, a retry was due, and the log is torn", RETRIED, "",
+	START("a", "1") END("a", "1", "exit") "x", "{}", 0, "x", "7 "},
     {"not repeatable, saved", ONCE, DONE("a") "," DONE("b"), START("b", "1"), "{}", 0, "pp", ""},
     {"not repeatable, behind what runs again", ONCE, DONE("a") "," DONE("b"), "",
 	"{\"a\":{\"artifacts\":\"gone\"}}", ARTIFACTS, "Rx", "7 "},
