@@ -133,7 +133,7 @@ write_into(const char *path, int version, const struct json *state, struct err *
 	/* One that every command would refuse gets nothing. */
 	fd = fs_open_shared_dir(path, e);
 	if (fd < 0) {
-		if (e->code == ERR_NOTFOUND)
+		if (e->sys != 0)
 			e->code = ERR_CREATE;
 		return -1;
 	}
@@ -310,6 +310,9 @@ run_compact(struct cli *c, struct err *e)
 		result = ckpt_compact(&o, &s.report, e);
 		if (result != 0 && e->code == ERR_NOTFOUND)
 			saved_tell_missing(&s, e);
+		/* Here somebody looks after it; a run waits until it may write again. */
+		if (result != 0 && e->code == ERR_IO && (e->sys == EACCES || e->sys == EPERM || e->sys == EROFS))
+			e->code = ERR_PERMISSION;
 		if (result == 0 || e->code == ERR_CHECKPOINT || s.report.status == CKPT_RECOVERED_PREFIX)
 			saved_note(&s);
 		if (result != 0 && e->code == ERR_REFUSED && s.report.stale_records > 0)

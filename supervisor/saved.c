@@ -54,14 +54,14 @@ saved_open(struct cli *c, const char *name, struct saved *s, struct err *e)
 	*s = (struct saved){.fd = -1};
 	if (strchr(name, '/') != NULL || stat(name, &st) == 0) {
 		if (stat(name, &st) != 0)
-			return err_sys(e, ERR_NOTFOUND, errno, "%s", name);
+			return err_sys(e, errno == EACCES ? ERR_PERMISSION : ERR_NOTFOUND, errno, "%s", name);
 		result = open_path(s, name, &st, e);
 	} else {
 		result = target_of(c, name, false, &s->target, e);
 		if (result != 0)
 			return -1;
 		s->is_run = true;
-		s->fd = rundir_open(&s->target.home, s->target.session.run_id, e);
+		s->fd = seek_rundir(&s->target.home, &s->target.session, e);
 		result = s->fd < 0 ? -1 : 0;
 	}
 	return result == 0 ? find_lock(s, e) : -1;

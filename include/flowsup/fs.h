@@ -72,7 +72,8 @@ void fd_close(int *fd);
  * ERR_PERMISSION when not, ERR_NOTFOUND, ERR_IO. Returns the descriptor or -1. */
 int fs_open_private_dir(int dirfd, const char *path, struct err *e);
 /* One that somebody names, with the same rule; but links lead to it, and it may be one with the sticky bit
- * (/tmp), where others cannot exchange what is ours. ERR_NOTFOUND also for what is no directory. */
+ * (/tmp), where others cannot exchange what is ours. ERR_PERMISSION, ERR_NOTFOUND also for what is no
+ * directory. */
 int fs_open_shared_dir(const char *path, struct err *e);
 /* Whether a path is relative, and never leads out of the directory that it is relative to by a "..". */
 bool fs_path_is_inside(const char *path);

@@ -85,7 +85,8 @@ fs_open_shared_dir(const char *path, struct err *e)
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
-		return err_sys(e, ERR_NOTFOUND, errno, "'%s'", path);
+		return err_sys(e, errno == EACCES || errno == EPERM ? ERR_PERMISSION : ERR_NOTFOUND, errno, "'%s'",
+		    path);
 	if (check_private(fd, path, true, e) != 0)
 		fd_close(&fd);
 	return fd;

@@ -148,6 +148,31 @@ if as_nobody "$FLOWSUP" queue set q --slots 1 --home "$unusable" 2>"$T/err"; the
 	# shellcheck disable=SC2086 # words are meant
 	all_say "a closed directory" 78 "state directory.* $unusable: Permission denied.*hint: chmod" $writing
 	chmod 700 "$unusable"
+	# ---- One cause, one status, whoever is asked and by whatever name ----
+	run=$(as_nobody "$FLOWSUP" start --foreground --home "$unusable" -- true 2>"$T/err" | tail -1)
+	dir=$unusable/runs/$run
+	whoever() { # name, status by the run's id, status by its path, words...
+		local name=$1 by_id=$2 by_path=$3 words target wanted
+		shift 3
+		for words; do
+			for target in "$run" "$dir"; do
+				[ "$target" = "$run" ] && wanted=$by_id || wanted=$by_path
+				# shellcheck disable=SC2086 # words are meant
+				as_nobody "$FLOWSUP" $words "$target" --home "$unusable" >"$T/out" 2>&1
+				equal "$name: $words by ${target:0:1}" "$wanted" $?
+			done
+		done
+	}
+	all=("checkpoint verify" "checkpoint show" "checkpoint export --json" "checkpoint compact")
+	whoever "as it is" 0 0 "${all[@]}"
+	chmod 000 "$dir"
+	whoever "a closed run directory" 78 78 "${all[@]}"
+	chmod 500 "$dir"
+	whoever "one that may be read only" 0 0 "${all[@]:0:3}"
+	whoever "one that may be read only" 78 78 "checkpoint compact"
+	chmod 700 "$dir"
+	mv "$dir" "$T/other/away"
+	whoever "one that is gone" 74 2 "${all[@]}"
 else
 	skip "the build cannot be reached by another user"
 fi
