@@ -682,6 +682,8 @@ check_database(struct doctor *d)
 			    "%d step%s of the schema wait for the live runs to end", store_steps_waiting(s),
 			    store_steps_waiting(s) == 1 ? "" : "s");
 		check_runs(d, s);
+		if (unwatched_count(&d->home, s, &d->unwatched, &e) != 0)
+			doctor_say_error(d, GRADE_BROKEN, "runs", &e);
 	} else if (e.code == ERR_NOTFOUND && target_lost_database(&d->home, &e)) {
 		doctor_say(d, GRADE_BROKEN, "database", NULL,
 		    "%s; restore it from a copy, or resume what is named below", e.msg);
@@ -710,6 +712,16 @@ lock_state(const struct home *h)
 }
 
 static void
+say_unwatched(struct doctor *d)
+{
+	struct buf text = {0};
+
+	unwatched_text(&d->unwatched, &text);
+	doctor_say(d, GRADE_WARNING, "supervisor", "flowsup supervisor", "none runs: %s", buf_text(&text));
+	buf_clear(&text);
+}
+
+static void
 check_supervisor(struct doctor *d)
 {
 	struct json *status = NULL;
@@ -733,6 +745,8 @@ check_supervisor(struct doctor *d)
 	} else if (lock == 1) {
 		doctor_say(d, GRADE_BROKEN, "supervisor", "flowsup supervisor restart",
 		    "one holds the lock but does not answer; it may be stopped");
+	} else if (d->unwatched.ops > 0) {
+		say_unwatched(d);
 	} else if (fstatat(d->home.fd, HOME_SOCKET, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		doctor_say(d, GRADE_NOTE, "supervisor", NULL,
 		    "none runs; it left a socket behind, which the next one replaces");

@@ -17,6 +17,7 @@
 #include "output.h"
 #include "render.h"
 #include "seek.h"
+#include "unwatched.h"
 
 /* ---- supervisor ---- */
 
@@ -545,6 +546,25 @@ check_called_outside(const struct home *h, struct err *e)
 	return err_hint(e, "flowsup supervisor stop --all --timeout 0   # stops this run too, and does not wait");
 }
 
+/* What goes on without it has its limits from it alone. What cannot be looked at is not said. */
+static void
+say_unwatched(const struct home *h)
+{
+	struct unwatched u = {0};
+	struct store *s = NULL;
+	struct buf text = {0};
+	struct err e = {0};
+
+	if (store_open(h, STORE_COMMAND, false, STORE_BUSY_MS, &s, &e) == 0 &&
+	    unwatched_count(h, s, &u, &e) == 0 && u.ops > 0) {
+		unwatched_text(&u, &text);
+		cli_note("%s until a supervisor runs", buf_text(&text));
+		cli_hint("flowsup supervisor   # or: flowsup stop %s", u.run);
+	}
+	store_close(s);
+	buf_clear(&text);
+}
+
 static int
 run_stop(struct cli *c, struct err *e)
 {
@@ -579,6 +599,8 @@ run_stop(struct cli *c, struct err *e)
 		err_hint(e, "flowsup supervisor stop --all --now");
 	if (rc == 0 && !was_up)
 		cli_note("no supervisor runs for '%s'", h.path);
+	if (rc == 0 && !how.all && !client_is_up(&h))
+		say_unwatched(&h);
 	home_close(&h);
 	return rc;
 }

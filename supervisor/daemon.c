@@ -525,12 +525,17 @@ may_leave(struct daemon *d)
 static bool
 leaves(struct daemon *d)
 {
+	unsigned left = 0;
+
 	if (d->phase != PHASE_LEAVING)
 		return false;
 	close_door(d);
 	if (d->cause == NULL && !may_leave(d))
 		return false;
 	write_the_rest(d);
+	if (kept_goes_on(d, &left) && left > 0)
+		log_line(LOG_WARNING, "%u operation%s without a worker: nobody sees to their limits until the next supervisor",
+		    left, left == 1 ? "" : "s");
 	if (d->options.only == NULL)
 		service_notify("STOPPING=1");
 	log_line(LOG_INFO, "leaves: %s", d->cause == NULL ? "idle" : d->cause);

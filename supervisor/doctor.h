@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "flowsup/err.h"
 #include "flowsup/home.h"
+#include "unwatched.h"
 
 enum grade { GRADE_OK, GRADE_NOTE, GRADE_WARNING, GRADE_BROKEN };
 
@@ -14,6 +15,7 @@ struct doctor {
 	struct cli *c;
 	struct home home;
 	bool has_home;
+	struct unwatched unwatched;
 	enum grade worst;
 };
 

@@ -9,6 +9,7 @@
 #include "flowsup/log.h"
 #include "paste.h"
 #include "target.h"
+#include "unwatched.h"
 
 bool
 target_lost_database(const struct home *h, struct err *e)
@@ -187,6 +188,14 @@ nudge_abandoned(void *arg, const struct session *s)
 	return e.code == ERR_TIMEOUT;
 }
 
+static bool
+has_unwatched(const struct target *t)
+{
+	struct unwatched u = {0};
+
+	return unwatched_count(&t->home, t->store, &u, &(struct err){0}) == 0 && u.ops > 0;
+}
+
 void
 target_wake(struct target *t)
 {
@@ -195,11 +204,11 @@ target_wake(struct target *t)
 	    .nstatuses = 4,
 	    .foreground = true};
 	struct err e = {0};
-	bool any = false;
+	bool any = false, up = client_is_up(&t->home);
 
-	if (store_has_work(t->store, &any, &e) != 0 || !any)
+	if (store_has_work(t->store, &any, &e) != 0 || (!any && (up || !has_unwatched(t))))
 		return;
-	if (!client_is_up(&t->home) && client_ensure(&t->home, CLIENT_IDLE_DEFAULT, NULL, &e) != 0) {
+	if (!up && client_ensure(&t->home, CLIENT_IDLE_DEFAULT, NULL, &e) != 0) {
 		cli_note("no supervisor could be started: %s", e.msg);
 		cli_hint("flowsup doctor   # what is shown may be old");
 		return;

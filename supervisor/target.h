@@ -32,8 +32,8 @@ int target_latest(const struct cli *c, struct target *t, struct err *e);
 /* Reads the session's row anew. */
 int target_reload(struct target *t, struct err *e);
 
-/* Starts a supervisor when none listens and some run is not at its end. A failure is only said:
- * reading goes on without. */
+/* Starts a supervisor when none listens and some run is not at its end, or a dead worker's operations run. A
+ * failure is only said: reading goes on without. */
 void target_wake(struct target *t);
 
 /*

@@ -108,8 +108,11 @@ wait_until marked 3
 # shellcheck disable=SC2046
 kill -KILL $(supervisors)
 wait_until no_supervisor
-movable "$FLOWSUP" start --name again -- true >/dev/null
-wait_until hears
+doctor=$("$FLOWSUP" doctor | paste -sd' ' | tr -s ' ')
+matches "while none runs doctor says what nobody sees to" "warning supervisor none runs: 3 operations of run $run, whose worker is dead, run on, and nobody sees to their limits hint: flowsup supervisor" "$doctor"
+check "asking for that starts none" no_supervisor
+movable "$FLOWSUP" list >/dev/null
+check "a command that looks starts one for what is left" supervisor_answers
 late=$(start_member late pid)
 limits_pass
 check "a limit is seen to by the next supervisor" wait_until gone "$late"
@@ -123,6 +126,22 @@ if [ "$(uname -r | awk -F. '{print $1 * 100 + $2}')" -ge 615 ]; then
 else
 	skip "the kernel tells how one ended that is nobody's child here"
 fi
+
+begin "  - {id: a, timeout: 1h, run: 'while :; do sleep 0.05; done'}
+" a
+wait_until marked 1
+movable "$FLOWSUP" supervisor stop 2>"$T/said"
+matches "one that is told to leave leaves it said" "1 operation of run $run, whose worker is dead, runs on, and nobody sees to its limits until a supervisor runs.*hint: flowsup supervisor   # or: flowsup stop $run" "$(paste -sd' ' "$T/said")"
+"$FLOWSUP" supervisor stop 2>"$T/said"
+matches "also where there was none" "nobody sees to its limits until a supervisor runs" "$(cat "$T/said")"
+limits_pass
+movable "$FLOWSUP" show "$run" >/dev/null
+wait_until has_exit a
+equal "whoever looks at the run has it ended by its limit" timeout "$(stop_class a)"
+"$FLOWSUP" supervisor stop 2>"$T/said"
+equal "then there is nothing to be said" "" "$(cat "$T/said")"
+movable "$FLOWSUP" supervisor
+wait_until hears
 
 # ---- A supervisor that executes itself anew stays the one that reaps ----
 
