@@ -768,6 +768,9 @@ files_json(struct json *o, const struct run_files *f, const struct session *s)
 		o = json_set(o, "prompt", json_text_or_null(f->flow->prompt));
 	o = json_set(o, "attempts_damaged", json_uint(f->attempts.damaged));
 	o = json_set(o, "problems", json_ref(f->problems));
+	if (f->trouble.len > 0 && (s->reason_code == NULL || strcmp(s->reason_code, STORAGE_TROUBLE) != 0))
+		o = json_set(o, "reason_text", json_printf("checkpoints cannot be written (%s); no operation is started; "
+		    "this could not be recorded yet", buf_text(&f->trouble)));
 	return o;
 }
 

@@ -53,6 +53,8 @@ typedef struct json *view_fn(const struct view *v, const struct session *s, stru
 int view_settle(const struct view *v, view_fn *make, int64_t until_ns, struct json **run,
     struct err *e);
 
+#define STORAGE_TROUBLE "run.running.storage" /* the reason of a run that cannot save */
+
 /* The files of one run, opened together. */
 struct run_files {
 	int fd;
@@ -64,6 +66,7 @@ struct run_files {
 	struct json *state;    /* of the checkpoint, or NULL */
 	struct json *carry;    /* state that a resumed run began with, or NULL */
 	struct json *report;   /* checkpoint_recovery, or NULL when there is no checkpoint */
+	struct buf trouble;    /* why its worker cannot save at this moment, which the row may not say; or empty */
 	struct attempts attempts;
 	struct err flow_error, state_error;
 };

@@ -134,3 +134,43 @@ view_rejected(int run_fd, const struct json *state)
 	tail_close(&t);
 	return all;
 }
+
+/* ---- What keeps it from saving ---- */
+
+static bool
+has(struct slice line, const char *text)
+{
+	return memmem(line.data, line.len, text, strlen(text)) != NULL;
+}
+
+/* Of most lines, those of what was saved among them, nothing has to be parsed. */
+static int
+take_trouble(void *arg, struct slice line, struct err *e)
+{
+	struct buf *why = arg;
+	struct json *event = NULL;
+	struct err ignored = {0};
+	struct slice name;
+
+	if ((!has(line, "\"CheckpointError\"") && !has(line, "\"CheckpointWorks\"")) ||
+	    json_parse(line, NULL, &event, NULL, &ignored) != 0)
+		return ignored.code == ERR_NOMEM ? err_nomem(e) : 0;
+	name = json_text(json_get(event, "event"));
+	if (slice_is(name, "CheckpointError") || slice_is(name, "CheckpointWorks"))
+		buf_reset(why);
+	if (slice_is(name, "CheckpointError"))
+		buf_slice(why, json_text(json_get(event, "message")));
+	json_unref(event);
+	return 0;
+}
+
+void
+view_trouble(int run_fd, struct buf *to)
+{
+	struct err ignored = {0};
+	struct tail t;
+
+	tail_init(&t, run_fd, RUN_EVENTS);
+	(void)tail_read(&t, take_trouble, to, &ignored);
+	tail_close(&t);
+}

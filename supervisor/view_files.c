@@ -2,7 +2,7 @@
 #include "flowsup/checkpoint.h"
 #include "flowsup/fs.h"
 #include "seek.h"
-#include "view.h"
+#include "view_ops.h"
 
 /* Only a run that resumes another has one; without it nothing in this run is a replay. */
 static int
@@ -50,6 +50,9 @@ read_more(struct run_files *f, const struct session *s, struct err *e)
 
 	if (seek_problems(f->fd, seek_has_started(f->fd, s->started_at), &f->problems, e) != 0)
 		return -1;
+	/* Before the state: what is read then and was not acknowledged by now may be what could not be saved. */
+	if (f->lock_held)
+		view_trouble(f->fd, &f->trouble);
 	if (read_state(f, s, &f->state_error) != 0 && add_unread(f, CKPT_BASE, &f->state_error, e) != 0)
 		return -1;
 	return read_carry(f, &why) == 0 ? 0 : add_unread(f, RUN_CARRY, &why, e);
@@ -113,6 +116,7 @@ run_files_close(struct run_files *f)
 	json_unref(f->state);
 	json_unref(f->carry);
 	json_unref(f->report);
+	buf_clear(&f->trouble);
 	attempts_clear(&f->attempts);
 	fd_close(&f->fd);
 	*f = (struct run_files){.fd = -1};

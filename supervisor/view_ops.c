@@ -483,8 +483,9 @@ saved_by_events(const struct run_files *f)
 }
 
 /*
- * While storage fails, a record can stand in the journal although its fsync failed. A reader cannot
- * tell it from others; but only what was acknowledged is called saved.
+ * While storage fails, which the row cannot say where the database is on it too, a record can stand in the
+ * journal although its fsync failed. A reader cannot tell it from others; but only what was acknowledged is
+ * called saved.
  */
 static void
 drop_unsaved(const struct run_files *f, const struct session *s, struct op_view *ops)
@@ -492,7 +493,7 @@ drop_unsaved(const struct run_files *f, const struct session *s, struct op_view 
 	struct json *saved;
 	size_t i;
 
-	if (s->reason_code == NULL || strcmp(s->reason_code, "run.running.storage") != 0)
+	if (f->trouble.len == 0 && (s->reason_code == NULL || strcmp(s->reason_code, STORAGE_TROUBLE) != 0))
 		return;
 	saved = saved_by_events(f);
 	for (i = 0; i < f->flow->nops; i++)

@@ -51,4 +51,7 @@ int view_lost_responses(struct run_files *f, struct err *e);
 struct json *view_why(const struct run_files *f, const struct session *s, size_t op,
     const struct op_view *ops);
 
+/* What keeps its worker from saving, as the last of its events about that says; nothing: it saves. */
+void view_trouble(int run_fd, struct buf *to);
+
 #endif

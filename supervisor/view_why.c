@@ -172,7 +172,9 @@ why_unstarted(const struct run_files *f, const struct session *s, size_t op,
 	add_before(f, op, ops, is_unsaved, &unsaved);
 	if (end_names(&unsaved))
 		return;
-	if (!add_wait(&ops[op], to))
+	if (f->trouble.len > 0)
+		buf_puts(to, "waits until the state can be saved");
+	else if (!add_wait(&ops[op], to))
 		buf_puts(to, s->status == STATUS_PAUSED ? "waits at the closed gate" : "waits for a slot");
 }
 

@@ -152,5 +152,20 @@ else
 	not_saved "fsync fails"
 	rm "$T/fail"
 	went_on "fsync works again"
+
+	# The database is on the same disk: its row does not say what is wrong.
+	"$FLOWSUP" supervisor stop
+	export FAIL_SYNC_OF=/
+	begin
+	touch "$T/fail" go
+	reported() { grep -q '"event":"CheckpointError"' "$FLOWSUP_HOME/runs/$run/events.jsonl"; }
+	check "every fsync fails: its events say so" wait_until reported
+	shown=$("$FLOWSUP" show --json "$run" | tr -d '\n')
+	matches "what could not be saved is not called so" '"large"[^}]*"saved": ?false' "$shown"
+	matches "and what waits for it" '"last",[^}]*"why": ?"waits for the checkpoint to hold large"' "$shown"
+	matches "the reason is no other than it is" \
+		'"reason_text": ?"checkpoints cannot be written \(.*; this could not be recorded yet"' "$shown"
+	rm "$T/fail"
+	went_on "every fsync works again"
 fi
 plan
