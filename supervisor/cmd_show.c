@@ -63,6 +63,12 @@ print_status(struct output *out, const struct json *run)
 	buf_clear(&b);
 }
 
+static bool
+is_under_way(const char *state)
+{
+	return strcmp(state, "running") == 0 || strcmp(state, "reading") == 0;
+}
+
 /* With what it waits for. */
 static void
 print_stopping(struct output *out, const struct json *run)
@@ -75,7 +81,7 @@ print_stopping(struct output *out, const struct json *run)
 	render_stopping(run, &b);
 	if (b.len > 0)
 		while (json_next(&it, NULL, &op))
-			if (strcmp(render_member(op, "state"), "running") == 0 && n++ < NAMED_MOST)
+			if (is_under_way(render_member(op, "state")) && n++ < NAMED_MOST)
 				buf_printf(&b, "%s%s", n == 1 ? "; waits for the end of " : ", ",
 				    render_member(op, "id"));
 	if (n > NAMED_MOST)

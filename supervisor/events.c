@@ -107,6 +107,7 @@ enum event_kind {
 	EVENT_SKIPPED,
 	EVENT_PROGRESS,
 	EVENT_STOPPED, /* runs no more, without an outcome */
+	EVENT_READING,
 	EVENT_SAVED
 };
 
@@ -119,6 +120,7 @@ static const struct {
     {"RunStarted", EVENT_OTHER, "run started"},
     {"NodeStarted", EVENT_STARTED, "started"},
     {"NodeTakenOver", EVENT_STARTED, "taken over"},
+    {"NodeReading", EVENT_READING, "has ended; what it left is read"},
     {"NodeCompleted", EVENT_COMPLETED, "completed"},
     {"NodeFailed", EVENT_FAILED, "failed"},
     {"NodeCancelled", EVENT_STOPPED, "cancelled"},
@@ -258,6 +260,10 @@ tally_event(struct tally *t, const struct json *event, struct err *e)
 		break;
 	case EVENT_STOPPED:
 		break;
+	case EVENT_READING:
+		if (op != NULL && tally_running(t, op) != NULL)
+			tally_running(t, op)->ended = render_number(event, "ended_at", render_number(event, "time", 0));
+		return 0;
 	case EVENT_PROGRESS:
 		return op == NULL ? 0 : note_progress(t, event, op, e);
 	case EVENT_OTHER:

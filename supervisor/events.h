@@ -36,6 +36,7 @@ struct running {
 	double progress; /* what it says of itself, 0 to 1; below 0: nothing */
 	char *text;	 /* beside that, or NULL */
 	bool progress_told; /* set by who has printed it */
+	double ended; /* epoch seconds: it runs no more, and what it left is read; 0: it runs */
 };
 struct tally {
 	struct running *running;

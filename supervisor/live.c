@@ -208,17 +208,29 @@ draw_estimate(struct pieces *p, const struct session *s, bool stopping, const st
 		    render_seconds(took / (double)t->executed * (double)(s->total - s->done), text));
 }
 
+static size_t
+count_running(const struct tally *t)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < t->nrunning; i++)
+		n += t->running[i].ended <= 0;
+	return n;
+}
+
 static void
 draw_head(struct live *l, const struct session *s, bool stopping, const struct tally *t)
 {
 	struct pieces p = {.live = l, .style = t->failed > 0 ? OUT_BAD : OUT_BOLD};
-	size_t waiting = json_length(json_get(s->metadata, "waiting"));
+	size_t waiting = json_length(json_get(s->metadata, "waiting")), running = count_running(t);
 
 	draw_bar(&p, s);
 	pieces_printf(&p, "%s", status_word(s->status));
 	draw_estimate(&p, s, stopping, t);
-	if (t->nrunning > 0)
-		pieces_printf(&p, "%zu running", t->nrunning);
+	if (running > 0)
+		pieces_printf(&p, "%zu running", running);
+	if (t->nrunning > running)
+		pieces_printf(&p, "%zu being read", t->nrunning - running);
 	if (t->executed > t->saved)
 		pieces_printf(&p, "%zu not yet saved", t->executed - t->saved);
 	if (t->failed > 0)
@@ -346,8 +358,10 @@ draw_operation(struct live *l, const struct running *r, int name_width)
 	text_fit_id(&name, buf_view(&clean), name_width, l->out->unicode);
 	pad = name_width - text_width(buf_view(&name));
 	buf_printf(&b, "  %s%*s %8s  ", buf_text(&name), pad > 0 ? pad : 0, "",
-	    render_seconds(now_seconds() - r->since, text));
-	if (r->progress >= 0) {
+	    render_seconds((r->ended > 0 ? r->ended : now_seconds()) - r->since, text));
+	if (r->ended > 0)
+		buf_puts(&b, "has ended; what it left is read  ");
+	else if (r->progress >= 0) {
 		render_percent(r->progress, r->text, &progress);
 		text_neutralise(&b, buf_view(&progress), false);
 		buf_puts(&b, "  ");

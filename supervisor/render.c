@@ -140,6 +140,7 @@ render_status_style(const char *word)
 	} table[] = {
 	    {"completed", OUT_GOOD}, {"failed", OUT_BAD},	{"crashed", OUT_BAD},
 	    {"timed_out", OUT_BAD},  {"running", OUT_BUSY},	{"starting", OUT_BUSY},
+	    {"reading", OUT_BUSY},
 	    {"paused", OUT_WARN},    {"cancelled", OUT_WARN},	{"interrupted", OUT_WARN},
 	    {"waiting", OUT_WARN},   {"skipped", OUT_DIM},	{"pending", OUT_DIM},
 	    {"queued", OUT_DIM},

@@ -39,8 +39,14 @@ after(const struct json *known, const struct json *event)
 		return copy(json_object(), "started_at", event, "time");
 	if (slice_is(name, "NodeTakenOver"))
 		return copy(json_object(), "started_at", event, "started_at");
+	if (slice_is(name, "NodeReading"))
+		return json_set(copy(known != NULL ? json_ref(known) : json_object(), "ended_at", event, "ended_at"), "reading",
+		    json_bool(true));
+	/* What is read has ended before. */
 	if (is_end(name))
-		return copy(copy(copy(known != NULL ? json_ref(known) : json_object(), "ended_at", event, "time"),
+		return copy(copy(copy(known != NULL ? json_ref(known) : json_object(), "ended_at",
+				json_is_true(json_get(known, "reading")) ? known : event,
+				json_is_true(json_get(known, "reading")) ? "ended_at" : "time"),
 				"end", event, "event"), "delay_ms", event, "delay_ms");
 	if (slice_is(name, "NodeSilent"))
 		return copy(known != NULL ? json_ref(known) : json_object(), "silent_since", event, "since");

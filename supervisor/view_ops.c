@@ -16,6 +16,7 @@
 static const char *const words[] = {
     [OP_PENDING] = "pending",
     [OP_RUNNING] = "running",
+    [OP_READING] = "reading",
     [OP_WAITING] = "waiting",
     [OP_COMPLETED] = "completed",
     [OP_FAILED] = "failed",
@@ -258,6 +259,11 @@ state_of(const struct run_files *f, const struct session *s, size_t op, struct o
 		return was_begun(f, s, op) ? OP_INTERRUPTED : state_of_unstarted(f, s, op, ops);
 	if (v->end != NULL)
 		return state_of_end(f, s, op, v);
+	/* A stop did not wait for what it left to be read. */
+	if (!f->lock_held && slice_is(json_text(json_get(v->recent, "end")), "NodeCancelled"))
+		return OP_CANCELLED;
+	if (f->lock_held && json_is_true(json_get(v->recent, "reading")))
+		return OP_READING;
 	return is_alive(f, v->start) ? OP_RUNNING : OP_INTERRUPTED;
 }
 
@@ -398,7 +404,8 @@ started_json(const struct op_view *v)
 static struct json *
 ended_json(const struct op_view *v)
 {
-	bool over = v->state == OP_COMPLETED || v->state == OP_FAILED || v->state == OP_CANCELLED;
+	bool over = v->state == OP_COMPLETED || v->state == OP_FAILED || v->state == OP_CANCELLED ||
+	    v->state == OP_READING;
 
 	return v->entry != NULL ? member_or_null(v->entry, "ended_at")
 	    : over		? member_or_null(v->recent, "ended_at")

@@ -8,6 +8,7 @@
 enum op_state {
 	OP_PENDING,
 	OP_RUNNING,
+	OP_READING, /* its process has ended, and what it left is read */
 	OP_WAITING, /* for its next attempt, or, never started, for approval */
 	OP_COMPLETED,
 	OP_FAILED,
@@ -38,7 +39,8 @@ enum flow_outcome view_outcome(enum op_state s);
 bool view_is_unmet(const struct flow *f, const struct flow_edge *edge, const struct op_view *from);
 
 /*
- * By operation what the run's latest events say of its last attempt: {"started_at","ended_at","end" (the
+ * By operation what the run's latest events say of its last attempt: {"started_at","reading" (its process has
+ * ended, and what it left is read),"ended_at","end" (the
  * event that told it),"delay_ms" (from then on,
  * until the next one is due),"fraction","text","waits_for" (something other than a slot)}, each only where it is known. NULL: out of memory.
  */

@@ -421,6 +421,11 @@ why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 	struct slice class = json_text(v->entry != NULL ? json_get(error, "class")
 							: json_get(v->end, "class"));
 
+	if (v->state == OP_CANCELLED && json_is_true(json_get(v->recent, "reading"))) {
+		buf_printf(to, "its process had ended; what it left was not read to its end before the stop%s",
+		    v->end == NULL ? ": a resume reads it" : "");
+		return;
+	}
 	if (json_type(json_get(v->entry, CKPT_END)) == JSON_OBJECT)
 		add_end(json_get(v->entry, CKPT_END), to);
 	else if (message.len > 0)
@@ -444,6 +449,7 @@ how_far(const struct op_view *v)
 {
 	switch (v->state) {
 	case OP_RUNNING:
+	case OP_READING:
 		return "is being tried";
 	case OP_PENDING:
 	case OP_WAITING:
@@ -675,6 +681,9 @@ view_why(const struct run_files *f, const struct session *s, size_t op, const st
 		break;
 	case OP_INTERRUPTED:
 		why_interrupted(f, s, &ops[op], &b);
+		break;
+	case OP_READING:
+		buf_puts(&b, "its process has ended; what it left is read");
 		break;
 	case OP_RUNNING:
 		if (!f->lock_held)

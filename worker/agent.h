@@ -128,7 +128,7 @@ void agent_lock_owner(struct agent *g, struct proc_id id);
 /* ---- agent_output.c ---- */
 
 /* On the io thread: reads what has come since, at most AGENT_LOOK_BYTES when not last. */
-int agent_read(struct agent *g, int out_fd, bool last, struct err *e);
+int agent_read(struct agent *g, int out_fd, bool last, struct outcome_patience *patience, struct err *e);
 /* On the io thread: what the output says decides class and message; in is made to lead to the
  * answer. */
 void agent_outcome(struct agent *g, struct outcome_input *in, struct outcome *o,

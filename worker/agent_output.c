@@ -44,7 +44,7 @@ open_answer(struct agent *g, struct err *e)
 }
 
 int
-agent_read(struct agent *g, int out_fd, bool last, struct err *e)
+agent_read(struct agent *g, int out_fd, bool last, struct outcome_patience *patience, struct err *e)
 {
 	uint64_t stop = g->read_to + AGENT_LOOK_BYTES;
 	char *piece = malloc(READ_PIECE);
@@ -53,6 +53,10 @@ agent_read(struct agent *g, int out_fd, bool last, struct err *e)
 
 	/* Of a raw answer only the beginning matters here: whether there is one. */
 	while (rc == 0 && ((last && !is_raw(g)) || g->read_to < stop)) {
+		if (patience != NULL && outcome_is_enough(patience)) {
+			rc = err_set(e, ERR_INTERRUPTED, "interrupted");
+			break;
+		}
 		n = pread(out_fd, piece, READ_PIECE, (off_t)g->read_to);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -209,7 +213,7 @@ judge(struct agent *g, struct outcome_input *in, struct outcome *o, const struct
 		read_tail(c->ops_fd, name, PROVIDER_MAX_ANSWER, &out);
 	end.errors = buf_view(&errors);
 	end.out = buf_view(&out);
-	rc = g->trouble.code != ERR_NONE ? -1 : agent_read(g, in->out_fd, true, e);
+	rc = g->trouble.code != ERR_NONE ? -1 : agent_read(g, in->out_fd, true, in->patience, e);
 	if (rc != 0 && g->trouble.code != ERR_NONE)
 		*e = g->trouble;
 	/* Of one whose end nobody knows a complete final record tells enough. */
@@ -289,7 +293,7 @@ look_work(struct io_job *job, struct io_context *c)
 	struct look_job *j = (struct look_job *)job;
 
 	(void)c;
-	job->result = agent_read(j->agent, j->out_fd, false, &job->error);
+	job->result = agent_read(j->agent, j->out_fd, false, NULL, &job->error);
 }
 
 static void

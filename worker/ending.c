@@ -333,9 +333,12 @@ ending_stop_all(struct worker *w)
 {
 	struct attempt_run *a;
 
+	w->stopped_now = true;
 	for (a = w->live; a != NULL; a = a->following)
 		if (w->ops[a->op].state == OP_RUNNING && (a->agent == NULL || !a->agent->hung))
 			limit_passed(a, CLASS_CANCELLED);
+		else
+			outcome_hurry(a);
 }
 
 static void

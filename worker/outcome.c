@@ -27,6 +27,8 @@ enum { LINES_AT_ONCE = 64 << 10 }; /* bytes of JSON lines that are judged togeth
  * many bytes take 30 ms. */
 #define LENGTHY_BYTES ((uint64_t)4 << 20)
 
+enum { READING_TOLD_MS = 500 }; /* what takes less is not worth an event */
+
 void
 outcome_clear(struct outcome *o)
 {
@@ -143,6 +145,27 @@ save_output(const struct outcome_input *in, struct outcome *o, int ops_fd)
 		fail(o, CLASS_RESPONSE, "its output cannot be saved: %s", e.msg);
 }
 
+bool
+outcome_is_enough(struct outcome_patience *p)
+{
+	int64_t until_ns = p->until_ns;
+
+	p->given_up = p->given_up || *p->enough || (until_ns > 0 && clock_monotonic_ns() >= until_ns);
+	return p->given_up;
+}
+
+static bool
+is_enough(void *arg)
+{
+	return outcome_is_enough(arg);
+}
+
+static int
+digest_file(const struct outcome_input *in, int fd, char to[CKPT_DIGEST_TEXT], uint64_t *size, struct err *e)
+{
+	return ckpt_digest_file_unless(fd, in->patience != NULL ? is_enough : NULL, in->patience, to, size, e);
+}
+
 /* ---- Artifacts ---- */
 
 static struct json *
@@ -162,7 +185,7 @@ look_at_artifact(const struct outcome_input *in, const char *path, struct outcom
 		fd = fs_open_artifact(in->artifacts_fd, buf_text(&full), &st, &why);
 	if (fd < 0)
 		fail(o, CLASS_ARTIFACT, "declared artifact \"%s\" %s", path, why);
-	else if (ckpt_digest_file_unless(fd, in->enough, digest, &size, &e) != 0 ||
+	else if (digest_file(in, fd, digest, &size, &e) != 0 ||
 	    (in->durable && make_durable(fd, in->artifacts_fd, buf_text(&full), &e) != 0))
 		fail(o, CLASS_ARTIFACT, "declared artifact \"%s\": %s", path, e.msg);
 	else {
@@ -315,7 +338,7 @@ by_reference(const struct outcome_input *in, struct outcome *o, struct err *e)
 	struct json *v;
 	uint64_t size;
 
-	if (ckpt_digest_file_unless(in->out_fd, in->enough, digest, &size, e) != 0)
+	if (digest_file(in, in->out_fd, digest, &size, e) != 0)
 		return -1;
 	v = file_json(in, size, digest);
 	v = json_set(v, "head", edge(in, 0, RESPONSE_EDGE));
@@ -359,7 +382,7 @@ as_nothing(const struct outcome_input *in, struct outcome *o, struct err *e)
 	if (in->size == 0)
 		return 0;
 	if (in->size > in->inline_limit) {
-		if (ckpt_digest_file_unless(in->out_fd, in->enough, digest, &size, e) != 0)
+		if (digest_file(in, in->out_fd, digest, &size, e) != 0)
 			return -1;
 		o->output = file_json(in, size, digest);
 		return o->output != NULL ? 0 : err_nomem(e);
@@ -545,6 +568,7 @@ struct outcome_job {
 	uint32_t op;
 	struct outcome_input in;
 	struct outcome outcome;
+	struct outcome_patience patience; /* asked only when it is lengthy */
 	bool looked; /* only what it names is to be saved */
 };
 
@@ -594,7 +618,9 @@ look_work(struct io_job *job, struct io_context *c)
 		job->lengthy = true;
 		return;
 	}
-	j->in.enough = c->enough;
+	j->patience.enough = c->enough;
+	if (job->lengthy)
+		j->in.patience = &j->patience;
 	if (j->in.agent != NULL)
 		agent_outcome(j->in.agent, &j->in, &j->outcome, c);
 	outcome_look(&j->in, &j->outcome);
@@ -606,19 +632,47 @@ look_done(struct io_job *job, void *owner)
 {
 	struct outcome_job *j = (struct outcome_job *)job;
 	struct worker *w = owner;
+	struct attempt_run *a = w->ops[j->op].live;
 
-	assert(w->ops[j->op].state == OP_SETTLING && w->ops[j->op].live != NULL);
-	/* Given up, or too late: it has no outcome, like one whose worker has died. */
-	if (!job->given_up && w->writer != NULL)
-		settle_attempt(w->ops[j->op].live, &j->outcome);
+	assert(w->ops[j->op].state == OP_SETTLING && a != NULL);
+	a->reading = NULL;
+	timer_disarm(&w->loop.timers, &a->limit);
+	/* Too late: it has no outcome, like one whose worker has died. */
+	if (job->given_up || w->writer == NULL)
+		;
+	else if (j->patience.given_up)
+		settle_unread(a);
+	else
+		settle_attempt(a, &j->outcome);
 	outcome_clear(&j->outcome);
 	free(j);
+}
+
+static void
+tell_reading(void *arg)
+{
+	struct attempt_run *a = arg;
+
+	event_begin(a->w, "NodeReading");
+	event_op(a->w, a->op);
+	event_real(a->w, "ended_at", a->ended_at);
+	event_end(a->w);
+}
+
+void
+outcome_hurry(struct attempt_run *a)
+{
+	int64_t grace_ns = a->w->flow->ops[a->op].how->grace_ns;
+
+	if (a->reading != NULL && a->reading->patience.until_ns == 0)
+		a->reading->patience.until_ns = clock_monotonic_ns() + grace_ns;
 }
 
 static void
 submit(struct attempt_run *a, const struct outcome_input *in, struct outcome *o, bool looked)
 {
 	struct outcome_job *j = calloc(1, sizeof(*j));
+	struct err e = {0};
 
 	if (j == NULL) {
 		fail(o, CLASS_RESPONSE, "not enough memory");
@@ -632,6 +686,12 @@ submit(struct attempt_run *a, const struct outcome_input *in, struct outcome *o,
 	j->in = *in;
 	j->outcome = *o;
 	j->looked = looked;
+	a->reading = j;
+	if (a->w->stopped_now)
+		outcome_hurry(a);
+	if (timer_arm(&a->w->loop.timers, &a->limit, clock_monotonic_ns() + READING_TOLD_MS * NS_PER_MS, tell_reading,
+		a, &e) != 0)
+		worker_error(a->w, &e);
 	io_submit(a->w->io, &j->job);
 }
 

@@ -2,8 +2,19 @@
 #ifndef WORKER_OUTCOME_H
 #define WORKER_OUTCOME_H
 
+#include <stdatomic.h>
+
 #include "flowsup/flow.h"
 #include "worker.h"
+
+/* When a lengthy reading is given up; asked by its thread, and until_ns set by the loop. */
+struct outcome_patience {
+	const atomic_bool *enough; /* the worker leaves */
+	_Atomic int64_t until_ns; /* of the monotonic clock; 0: however long it takes */
+	bool given_up; /* it was */
+};
+/* Whether it is to be given up, which it then is. */
+bool outcome_is_enough(struct outcome_patience *p);
 
 /* Everything needed to look; descriptors are owned by the attempt. */
 struct outcome_input {
@@ -18,7 +29,7 @@ struct outcome_input {
 	struct agent *agent; /* whose output it is, or NULL */
 	const struct worker *plans; /* it is the planner of this worker's run; NULL: it is not */
 	struct proc_end end;
-	const atomic_bool *enough; /* a digest is of no use any more; or NULL */
+	struct outcome_patience *patience; /* NULL: it does not take long */
 	bool durable; /* files that the outcome names are on disk before it is recorded */
 };
 

@@ -10,6 +10,7 @@
 
 #include "flowsup/clock.h"
 #include "flowsup/log.h"
+#include "keeper.h"
 #include "plan.h"
 
 enum { UNSAVED_FIRST_CAP = 64 };
@@ -345,7 +346,7 @@ wants_retry(struct attempt_run *a, const struct outcome *o)
 }
 
 static void
-cancelled(struct attempt_run *a)
+cancelled(struct attempt_run *a, const char *why)
 {
 	struct worker *w = a->w;
 	uint32_t i = a->op;
@@ -356,7 +357,7 @@ cancelled(struct attempt_run *a)
 	event_op(w, i);
 	if (a->leftovers > 0)
 		event_int(w, "leftovers", a->leftovers);
-	event_text(w, "why", "ended by a stop");
+	event_text(w, "why", why);
 	event_end(w);
 	attempt_free(a);
 }
@@ -447,7 +448,7 @@ settle_attempt(struct attempt_run *a, struct outcome *o)
 	events_attempt_end(w, i, a->number, o->class, a->started_ns > 0 && !a->end.known ? -1 : o->code, o->signal,
 	    a->leftovers);
 	if (o->class == CLASS_CANCELLED) {
-		cancelled(a);
+		cancelled(a, "ended by a stop");
 		return;
 	}
 	if (o->class != CLASS_NONE && wants_retry(a, o)) {
@@ -481,6 +482,19 @@ settle_attempt(struct attempt_run *a, struct outcome *o)
 	count_settled(w, i);
 	record(w, i, make_entry(w, i, a, o), context);
 	attempt_free(a);
+}
+
+/* Where its keeper has written its end, a resume reads it, as after its worker's death; else it runs again. */
+void
+settle_unread(struct attempt_run *a)
+{
+	struct worker *w = a->w;
+
+	w->settling--;
+	if (!keeper_is_wanted(w, a->op))
+		events_attempt_end(w, a->op, a->number, CLASS_CANCELLED, a->end.known && !a->end.signaled ? a->end.code : -1,
+		    a->end.known && a->end.signaled ? a->end.code : 0, a->leftovers);
+	cancelled(a, "not read to its end before the stop");
 }
 
 static void

@@ -108,6 +108,7 @@ struct attempt_run {
 	char token[TOKEN_TEXT];	     /* by which its processes are known to `emit` */
 	struct emitted *emitted;     /* NULL until it has asked for something */
 	struct asked *asked;	     /* the same, for further operations */
+	struct outcome_job *reading; /* its process has ended, and what it left is read; or NULL */
 };
 
 /* What came of an attempt: filled by outcome.c, read by settle.c. */
@@ -340,6 +341,7 @@ struct worker {
 	/* How it ends. */
 	int asked_by;	/* signal, once it is asked to leave */
 	bool leave_now; /* then: the time for acknowledgements is over */
+	bool stopped_now; /* somebody waits for the end of what runs */
 	bool disowned;	/* the run's row is terminal by somebody else's hand */
 	struct timer disowned_due;
 	bool stored;	/* the terminal status is in the database */
@@ -580,10 +582,14 @@ int artifact_dir_keep(struct worker *w, uint32_t i, struct err *e);
 
 /* outcome.c: artifacts and response of an attempt whose processes are gone. */
 void outcome_begin(struct attempt_run *a);
+/* Somebody wants the end: what is still being read after its grace is given up, and is cancelled. */
+void outcome_hurry(struct attempt_run *a);
 
 /* settle.c */
 /* The attempt is over: retries it, or settles its operation. Frees a; o stays the caller's. */
 void settle_attempt(struct attempt_run *a, struct outcome *o);
+/* It is over, and what it left was not read to its end before a stop. Frees a. */
+void settle_unread(struct attempt_run *a);
 /* An operation that is settled without having been started (a condition that cannot be judged). */
 void settle_failed(struct worker *w, uint32_t i, enum op_class class, const char *message);
 /* What all turns of an operation were together. */

@@ -8,7 +8,6 @@
 #ifndef FLOWSUP_CHECKPOINT_H
 #define FLOWSUP_CHECKPOINT_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -225,8 +224,9 @@ int ckpt_digest(const struct json *value, char to[CKPT_DIGEST_TEXT], struct err 
 void ckpt_digest_bytes(struct slice bytes, char to[CKPT_DIGEST_TEXT]);
 /* Over a file's bytes from offset 0, streamed by pread; *size its length. */
 int ckpt_digest_file(int fd, char to[CKPT_DIGEST_TEXT], uint64_t *size, struct err *e);
-/* The same; fails with ERR_INTERRUPTED soon after *enough (or NULL) has become true. */
-int ckpt_digest_file_unless(int fd, const atomic_bool *enough, char to[CKPT_DIGEST_TEXT],
-    uint64_t *size, struct err *e);
+/* The same; `enough` (or NULL) is asked before each piece, and once it is true this fails with ERR_INTERRUPTED. */
+typedef bool ckpt_enough(void *arg);
+int ckpt_digest_file_unless(int fd, ckpt_enough *enough, void *arg, char to[CKPT_DIGEST_TEXT], uint64_t *size,
+    struct err *e);
 
 #endif

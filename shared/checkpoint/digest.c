@@ -48,8 +48,8 @@ ckpt_digest(const struct json *value, char to[CKPT_DIGEST_TEXT], struct err *e)
 }
 
 int
-ckpt_digest_file_unless(int fd, const atomic_bool *enough, char to[CKPT_DIGEST_TEXT],
-    uint64_t *size, struct err *e)
+ckpt_digest_file_unless(int fd, ckpt_enough *enough, void *arg, char to[CKPT_DIGEST_TEXT], uint64_t *size,
+    struct err *e)
 {
 	struct buf chunk = {0};
 	blake2b_state b;
@@ -61,7 +61,7 @@ ckpt_digest_file_unless(int fd, const atomic_bool *enough, char to[CKPT_DIGEST_T
 		return err_nomem(e);
 	blake2b_init(&b, BLAKE2B_OUTBYTES);
 	for (;;) {
-		if (enough != NULL && *enough) {
+		if (enough != NULL && enough(arg)) {
 			buf_clear(&chunk);
 			return err_set(e, ERR_INTERRUPTED, "interrupted");
 		}
@@ -86,7 +86,7 @@ ckpt_digest_file_unless(int fd, const atomic_bool *enough, char to[CKPT_DIGEST_T
 int
 ckpt_digest_file(int fd, char to[CKPT_DIGEST_TEXT], uint64_t *size, struct err *e)
 {
-	return ckpt_digest_file_unless(fd, NULL, to, size, e);
+	return ckpt_digest_file_unless(fd, NULL, NULL, to, size, e);
 }
 
 bool

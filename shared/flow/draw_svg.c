@@ -50,6 +50,7 @@ static const char style[] =
     ".failed rect{fill:#fde8e8;stroke:#b71c1c;stroke-width:3}"
     ".interrupted rect{fill:#fde8e8;stroke:#b71c1c;stroke-width:2;stroke-dasharray:9 3}"
     ".cancelled rect{fill:#f6efe0;stroke:#8a6100;stroke-dasharray:9 3}"
+    ".reading rect{fill:#e3effc;stroke:#0d4f9c}"
     ".running rect{fill:#e3effc;stroke:#0d4f9c;stroke-width:2}"
     ".waiting rect{fill:#fff6d6;stroke:#8a6100;stroke-width:2;stroke-dasharray:5 3}"
     ".skipped rect{fill:#f3f3f3;stroke:#777;stroke-dasharray:2 3}"
@@ -141,7 +142,7 @@ put_id(const struct picture *p, uint32_t op, struct buf *to)
 static const struct {
 	const char *word, *mark;
 } states[] = {{"failed", "\xE2\x9C\x97"}, {"interrupted", "\xE2\x9A\xA1"}, {"cancelled", "\xE2\x97\xBC"},
-    {"running", "\xE2\x96\xB6"}, {"waiting", "\xE2\x80\x96"}, {"pending", "\xE2\x97\x8B"},
+    {"running", "\xE2\x96\xB6"}, {"reading", "\xE2\x96\xB7"}, {"waiting", "\xE2\x80\x96"}, {"pending", "\xE2\x97\x8B"},
     {"skipped", "\xE2\x80\x93"}, {"completed", "\xE2\x9C\x93"}};
 enum { STATES = sizeof(states) / sizeof(states[0]) };
 

@@ -7,6 +7,7 @@ export HOLD_READ=$T/held # while it is there, no file of more than a MiB comes t
 touch "$HOLD_READ"
 LD_PRELOAD=$BUILD/tests/preload/hold_read.so${LD_PRELOAD:+:$LD_PRELOAD} "$FLOWSUP" supervisor
 begin -j 8 <<Y
+defaults: {grace: 10m} # as long as what is read may take after a stop
 plan:
   - {id: big, run: 'echo \$\$ >"$T/big"; truncate -s 40M /proc/self/fd/1'}
   - {id: art, artifacts: [f], run: 'echo \$\$ >"$T/art"; truncate -s 40M "\$FLOWSUP_ARTIFACTS/f"'}
@@ -30,4 +31,28 @@ rm "$HOLD_READ"
 wait_until ended
 check "their outcomes are saved when their digests are done" \
 	[ "$(grep -c '"op":"\(big\|art\)"' <<<"$(grep '"CheckpointSaved"' "$(run_dir)/events.jsonl")")" = 2 ]
+# Whose process has ended does not run: its limits are over, and it is shown as it is.
+touch "$HOLD_READ"
+begin -j 8 <<Y
+defaults: {grace: 1ms}
+plan:
+  - {id: big, timeout: 2s, run: 'truncate -s 40M /proc/self/fd/1'}
+  - {id: once, idempotent: false, artifacts: [f], run: 'echo >>"$T/once"; truncate -s 40M "\$FLOWSUP_ARTIFACTS/f"'}
+Y
+check "that it is read is an event" wait_until has_event NodeReading '"op":"big"'
+check "of each" wait_until has_event NodeReading '"op":"once"'
+equal "shown as read, without a process" "reading None reading None" "$(shown \
+	'"%s %s %s %s" % (op["big"]["state"], op["big"]["pid"], op["once"]["state"], op["once"]["pid"])')"
+matches "in words" "big +reading .*its process has ended; what it left is read" "$("$FLOWSUP" show "$RUN")"
+"$FLOWSUP" stop "$RUN" >"$T/stop.out" 2>&1
+matches "a stop waits for it" "waits for the end of big, once" "$("$FLOWSUP" show "$RUN")"
+check "a stop that does not wait" "$FLOWSUP" stop "$RUN" --now
+rm "$HOLD_READ"
+check "ends the run when the grace is over" wait_until ended
+equal "nothing of it counts" "cancelled cancelled" "$(shown '"%s %s" % (op["big"]["state"], op["once"]["state"])')"
+matches "and why is said" "big +cancelled .*not read to its end before the stop" "$("$FLOWSUP" show "$RUN")"
+RUN=$("$FLOWSUP" resume "$RUN")
+wait_until ended
+equal "a resume has both" "completed completed" "$(shown '"%s %s" % (op["big"]["state"], op["once"]["state"])')"
+equal "and repeats nothing whose end is known" 1 "$(wc -l <"$T/once")"
 plan
