@@ -392,7 +392,7 @@ struct rows {
 	struct doctor *doctor;
 	struct names *directories;
 	bool *has_row; /* by index in directories */
-	size_t without_directory;
+	size_t without_directory, damaged; /* damaged: what stands in its place is none that we use */
 	size_t processes; /* that no start line names */
 	size_t made_elsewhere, owned_elsewhere; /* runs of the home that this one is a copy of; those that are its own still */
 	char copy_of[HOME_MAX_PATH + 1];
@@ -501,6 +501,25 @@ say_processes(struct rows *rows)
 		doctor_say(rows->doctor, GRADE_OK, "processes", NULL, "none that dead workers left unknown");
 }
 
+/* What every command that needs its files is refused for, and gc sets aside. */
+static void
+check_directory(struct rows *rows, const struct session *s)
+{
+	char word[SHELL_WORD_TEXT];
+	struct buf path = {0};
+	struct err e = {0};
+	int fd = rundir_open(&rows->doctor->home, s->run_id, &e);
+
+	if (fd < 0 && e.code != ERR_NOTFOUND && rows->damaged++ < NAMES_MOST) {
+		buf_printf(&path, "%s/" HOME_RUNS "/%s", rows->doctor->home.path, s->run_id);
+		if (!err_has_hint(&e))
+			err_hint(&e, "ls -ld %s", shell_word(word, buf_text(&path)));
+		doctor_say_error(rows->doctor, GRADE_WARNING, "runs", &e);
+		buf_clear(&path);
+	}
+	fd_close(&fd);
+}
+
 static int
 match_row(void *arg, const struct session *s)
 {
@@ -514,6 +533,8 @@ match_row(void *arg, const struct session *s)
 		rows->without_directory++;
 	else
 		rows->has_row[found - rows->directories->items] = true;
+	if (found != NULL)
+		check_directory(rows, s);
 	count_copy(rows, s);
 	say_lost(rows->doctor, s);
 	say_strays(rows, s);
@@ -621,6 +642,9 @@ say_leftovers(struct doctor *d, const struct rows *rows)
 		    "%zu director%s of starts or removals that were cut off", n, n == 1 ? "y" : "ies");
 	else
 		doctor_say(d, GRADE_OK, "leftovers", NULL, "none");
+	if (rows->damaged > NAMES_MOST)
+		doctor_say(d, GRADE_WARNING, "runs", NULL, "and %zu more directories that cannot be used",
+		    rows->damaged - NAMES_MOST);
 	if (rows->without_directory > 0)
 		doctor_say(d, GRADE_WARNING, "runs", "flowsup list", "%zu of the database have no directory",
 		    rows->without_directory);

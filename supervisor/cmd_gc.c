@@ -1,8 +1,11 @@
 /* gc: removes old runs that nothing needs any more. */
+#include <stdio.h>
+
 #include "cli.h"
 #include "flowsup/clock.h"
 #include "flowsup/config.h"
 #include "flowsup/fs.h"
+#include "flowsup/log.h"
 #include "gc.h"
 #include "output.h"
 #include "problems.h"
@@ -25,7 +28,10 @@ static const struct cli_option options[] = {
     CLI_END};
 
 struct tally {
-	size_t removed, held;
+	struct cli *c;
+	const struct home *home;
+	size_t removed, held, aside;
+	int status; /* of the first that was set aside */
 };
 
 static void
@@ -45,9 +51,32 @@ tell_one(struct cli *c, const char *run_id, const char *why)
 	out_json(c->out, json_set(o, "kept_because", why != NULL ? json_cstr(why) : json_null()));
 }
 
+/* Once it is away, the row goes with the next gc. */
+static void
+tell_aside(void *arg, const char *name, const struct err *why)
+{
+	char word[SHELL_WORD_TEXT];
+	struct tally *sum = arg;
+	struct buf path = {0};
+
+	sum->aside++;
+	sum->status = sum->status != 0 ? sum->status : err_exit_status(why->code);
+	if (sum->c->json && run_id_is_valid(name))
+		tell_one(sum->c, name, why->msg);
+	out_flush(sum->c->out);
+	cli_note("%s", why->msg);
+	if (err_has_hint(why)) {
+		cli_hint("%s", err_hint_text(why));
+	} else {
+		buf_printf(&path, "%s/" HOME_RUNS "/%s", sum->home->path, name);
+		cli_hint("ls -ld %s   # whoever knows what it is moves it away, or makes it ours", shell_word(word, buf_text(&path)));
+	}
+	buf_clear(&path);
+}
+
 static int
-remove_all(struct cli *c, struct target *t, const struct gc_plan *p, struct leftovers *left, struct tally *sum,
-    struct err *e)
+remove_all(struct cli *c, struct target *t, const struct gc_plan *p, struct leftovers *left, const struct gc_aside *aside,
+    struct tally *sum, struct err *e)
 {
 	const char *why;
 	size_t i;
@@ -57,9 +86,11 @@ remove_all(struct cli *c, struct target *t, const struct gc_plan *p, struct left
 		why = p->items[i].held;
 		rc = why != NULL ? 1 : 0;
 		if (rc == 0 && !cli_flag(c, "dry-run"))
-			rc = gc_remove(&t->home, t->store, p->items[i].run_id, left, &why, e);
+			rc = gc_remove(&t->home, t->store, p->items[i].run_id, left, aside, &why, e);
 		if (rc < 0)
 			return -1;
+		if (rc == 1 && why == NULL)
+			continue;
 		sum->removed += rc == 0;
 		sum->held += rc == 1;
 		tell_one(c, p->items[i].run_id, why);
@@ -91,8 +122,12 @@ tell_sum(const struct cli *c, const struct gc_plan *p, const struct tally *sum, 
 {
 	bool dry = cli_flag(c, "dry-run");
 
-	cli_note("%zu run%s %sremoved, %zu kept (%zu because later runs need them)%s", sum->removed,
-	    sum->removed == 1 ? "" : "s", dry ? "would be " : "", p->kept + sum->held, p->needed,
+	char aside[sizeof(", and  left") + 24] = "";
+
+	if (sum->aside > 0)
+		snprintf(aside, sizeof(aside), ", and %zu left", sum->aside);
+	cli_note("%zu run%s %sremoved, %zu kept (%zu because later runs need them)%s%s", sum->removed,
+	    sum->removed == 1 ? "" : "s", dry ? "would be " : "", p->kept + sum->held, p->needed, aside,
 	    leftovers == 0 ? "" : dry ? "; leftovers would be taken away too" : "; leftovers were taken away too");
 }
 
@@ -100,18 +135,19 @@ static int
 collect_with(struct cli *c, struct target *t, const struct gc_rules *rules, struct leftovers *left, struct err *e)
 {
 	double now = (double)clock_wall_ns() / (double)NS_PER_S;
-	struct tally sum = {0, 0};
+	struct tally sum = {.c = c, .home = &t->home};
+	const struct gc_aside aside = {tell_aside, &sum};
 	struct gc_plan plan;
 	unsigned found = 0;
 	int rc;
 
-	if (gc_leftovers(&t->home, t->store, cli_flag(c, "dry-run"), &found, e) != 0 ||
-	    gc_plan(&t->home, t->store, rules, now, left, &plan, e) != 0)
+	if (gc_leftovers(&t->home, t->store, cli_flag(c, "dry-run"), &aside, &found, e) != 0 ||
+	    gc_plan(&t->home, t->store, rules, now, left, &aside, &plan, e) != 0)
 		return -1;
-	rc = remove_all(c, t, &plan, left, &sum, e);
+	rc = remove_all(c, t, &plan, left, &aside, &sum, e);
 	tell_sum(c, &plan, &sum, found);
 	gc_plan_clear(&plan);
-	return rc;
+	return rc != 0 ? rc : sum.status;
 }
 
 static int

@@ -17,6 +17,17 @@
 
 enum { GONE_NAME = sizeof(GC_GONE) + RUN_ID_TEXT };
 
+/* Without memory nothing more can be done; else it is told, and the next one is looked at. 0, or -1. */
+static int
+set_aside(const struct gc_aside *aside, const char *name, struct err *e)
+{
+	if (e->code == ERR_NOMEM)
+		return -1;
+	aside->tell(aside->arg, name, e);
+	err_clear(e);
+	return 0;
+}
+
 /* ---- What holds one ---- */
 
 static const char locked[] = "it is locked";
@@ -77,6 +88,7 @@ struct planning {
 	double now;
 	const struct home *home;
 	struct leftovers *left;
+	const struct gc_aside *aside;
 	struct gc_plan *plan;
 	struct json *needed; /* object, id -> true */
 	int64_t seen;
@@ -153,9 +165,9 @@ judge(struct planning *p, const struct session *s)
 		return 0;
 	}
 	held = look_at_one(p->home, s, p->left, &why, &p->err);
-	if (held < 0 || add(p, s, why) != 0)
-		return -1;
-	return held == 0;
+	if (held < 0)
+		return set_aside(p->aside, s->run_id, &p->err);
+	return add(p, s, why) == 0 ? held == 0 : -1;
 }
 
 /* Newest first, so that whatever refers to a run has been seen before it. */
@@ -174,10 +186,10 @@ on_run(void *arg, const struct session *s)
 
 int
 gc_plan(const struct home *h, struct store *s, const struct gc_rules *rules, double now,
-    struct leftovers *left, struct gc_plan *out, struct err *e)
+    struct leftovers *left, const struct gc_aside *aside, struct gc_plan *out, struct err *e)
 {
 	struct gc_plan plan = {0};
-	struct planning p = {.rules = rules, .now = now, .home = h, .left = left, .plan = &plan,
+	struct planning p = {.rules = rules, .now = now, .home = h, .left = left, .aside = aside, .plan = &plan,
 	    .needed = json_object()};
 	int rc = p.needed == NULL ? err_nomem(e) : session_list(s, NULL, on_run, &p, e);
 
@@ -229,7 +241,8 @@ drop_values(const struct home *h, const struct session *s)
 }
 
 static int
-take_away(const struct home *h, struct store *s, const struct session *row, struct err *e)
+take_away(const struct home *h, struct store *s, const struct session *row, const struct gc_aside *aside,
+    struct err *e)
 {
 	const char *run_id = row->run_id;
 	char gone[GONE_NAME];
@@ -237,8 +250,10 @@ take_away(const struct home *h, struct store *s, const struct session *row, stru
 
 	snprintf(gone, sizeof(gone), GC_GONE "%s", run_id);
 	moved = renameat(h->runs_fd, run_id, h->runs_fd, gone) == 0;
-	if (!moved && errno != ENOENT)
-		return err_sys(e, ERR_IO, errno, "run %s: rename its directory", run_id);
+	if (!moved && errno != ENOENT) {
+		err_sys(e, ERR_IO, errno, "run %s: rename its directory", run_id);
+		return set_aside(aside, run_id, e) == 0 ? 1 : -1;
+	}
 	if (session_remove(s, run_id, e) != 0) {
 		/* What keeps its row keeps its files; where that fails, the next gc ends what was begun. */
 		if (moved)
@@ -246,40 +261,57 @@ take_away(const struct home *h, struct store *s, const struct session *row, stru
 		return -1;
 	}
 	drop_values(h, row);
-	return fs_remove_tree(h->runs_fd, gone, e) == 0 ? 0 : err_wrap(e, "run %s", run_id);
+	if (fs_remove_tree(h->runs_fd, gone, e) == 0)
+		return 0;
+	err_wrap(e, "run %s", run_id);
+	return set_aside(aside, gone, e) == 0 ? 1 : -1;
 }
 
-/* With the lock nobody takes it up. */
+/* With the lock, which *lock is then, nobody takes it up. As look_at_one(). */
 static int
-remove_locked(const struct home *h, struct store *s, const struct session *row, struct leftovers *left,
-    const char **why, struct err *e)
+hold_one(const struct home *h, const struct session *row, struct leftovers *left, int *lock, const char **why,
+    struct err *e)
 {
-	int run_fd = rundir_open(h, row->run_id, e), lock = -1, rc = 0;
+	int run_fd = rundir_open(h, row->run_id, e), rc = 0;
 
 	if (run_fd < 0 && e->code != ERR_NOTFOUND)
 		return -1;
-	if (run_fd >= 0) {
+	err_clear(e);
+	if (run_fd < 0)
+		return 0;
+	*lock = run_lock_take(run_fd, RUN_LOCK_OVER_MS, e);
+	if (*lock < 0 && e->code == ERR_BUSY) {
+		*why = locked;
+		rc = 1;
+	} else if (*lock < 0 && e->code != ERR_NOTFOUND) {
+		rc = -1;
+	} else {
 		err_clear(e);
-		lock = run_lock_take(run_fd, RUN_LOCK_OVER_MS, e);
-		if (lock < 0 && e->code == ERR_BUSY) {
-			*why = locked;
-			rc = 1;
-		} else if (lock < 0 && e->code != ERR_NOTFOUND) {
-			rc = -1;
-		} else {
-			rc = check_nothing_runs(h, row, run_fd, left, why, e);
-		}
+		rc = check_nothing_runs(h, row, run_fd, left, why, e);
 	}
-	if (rc == 0)
-		rc = take_away(h, s, row, e);
-	fd_close(&lock);
+	if (rc >= 0)
+		err_clear(e);
 	fd_close(&run_fd);
+	return rc;
+}
+
+static int
+remove_locked(const struct home *h, struct store *s, const struct session *row, struct leftovers *left,
+    const struct gc_aside *aside, const char **why, struct err *e)
+{
+	int lock = -1, rc = hold_one(h, row, left, &lock, why, e);
+
+	if (rc == 0)
+		rc = take_away(h, s, row, aside, e);
+	else if (rc < 0)
+		rc = set_aside(aside, row->run_id, e) == 0 ? 1 : -1;
+	fd_close(&lock);
 	return rc;
 }
 
 int
 gc_remove(const struct home *h, struct store *s, const char *run_id, struct leftovers *left,
-    const char **why, struct err *e)
+    const struct gc_aside *aside, const char **why, struct err *e)
 {
 	struct session row = {0};
 	int rc;
@@ -289,7 +321,8 @@ gc_remove(const struct home *h, struct store *s, const char *run_id, struct left
 		return -1;
 	err_clear(e);
 	strlcpy(row.run_id, run_id, sizeof(row.run_id));
-	rc = remove_locked(h, s, &row, left, why, e);
+	*why = NULL;
+	rc = remove_locked(h, s, &row, left, aside, why, e);
 	session_clear(&row);
 	return rc;
 }
@@ -340,25 +373,30 @@ is_cut_off(const struct home *h, struct store *s, const char *name, struct err *
 }
 
 static int
-finish_one(const struct home *h, struct store *s, const char *name, bool dry_run, unsigned *found,
-    struct err *e)
+finish_one(const struct home *h, struct store *s, const char *name, bool dry_run, const struct gc_aside *aside,
+    unsigned *found, struct err *e)
 {
 	bool gone = strncmp(name, GC_GONE, strlen(GC_GONE)) == 0;
 	int cut = gone ? 1 : is_cut_off(h, s, name, e);
 
 	if (cut <= 0)
 		return cut;
-	++*found;
-	if (dry_run)
+	if (dry_run) {
+		++*found;
 		return 0;
+	}
 	if (gone && run_id_is_valid(name + strlen(GC_GONE)) &&
 	    session_remove(s, name + strlen(GC_GONE), e) != 0)
 		return -1;
-	return fs_remove_tree(h->runs_fd, name, e);
+	if (fs_remove_tree(h->runs_fd, name, e) != 0)
+		return set_aside(aside, name, e);
+	++*found;
+	return 0;
 }
 
 int
-gc_leftovers(const struct home *h, struct store *s, bool dry_run, unsigned *found, struct err *e)
+gc_leftovers(const struct home *h, struct store *s, bool dry_run, const struct gc_aside *aside, unsigned *found,
+    struct err *e)
 {
 	int fd = openat(h->runs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -371,7 +409,7 @@ gc_leftovers(const struct home *h, struct store *s, bool dry_run, unsigned *foun
 		return rc;
 	}
 	while (rc == 0 && (entry = readdir(dir)) != NULL)
-		rc = finish_one(h, s, entry->d_name, dry_run, found, e);
+		rc = finish_one(h, s, entry->d_name, dry_run, aside, found, e);
 	closedir(dir);
 	return rc;
 }

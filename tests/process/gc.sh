@@ -90,6 +90,37 @@ check "a removal that was interrupted is finished" away "$running"
 equal "leftovers are gone, but for a start that may be under way" ".new-20250101T000000-abcded" \
 	"$(cd "$FLOWSUP_HOME/runs" && ls -A | grep '^\.')"
 
+# ---- What is no directory of ours is set aside ----
+runs=$FLOWSUP_HOME/runs
+aside() { # WHAT PATTERN HINT: gc removes every other run, leaves $mid and says why
+	before=$(finished -- true) after=$(finished -- true)
+	older "$before" 2001; older "$mid" 2000; older "$after" 1999
+	matches "doctor tells $1" "warning runs run $mid: its directory: .*$2.* hint: $3" \
+		"$("$FLOWSUP" doctor | paste -sd' ' | tr -s ' ')"
+	equal "$1: a dry run names the others" "$after $before" "$("$FLOWSUP" gc --keep-days 1000 --dry-run 2>"$T/said" | paste -sd' ')"
+	equal "$1: gc removes the others" "$after $before 78" \
+		"$("$FLOWSUP" gc --keep-days 1000 2>"$T/said" | paste -sd' ') $("$FLOWSUP" gc --keep-days 1000 >/dev/null 2>&1; echo $?)"
+	matches "$1: and says what is left" "run $mid: its directory: .*$2.*hint: $3.*2 runs removed.*and 1 left" \
+		"$(paste -sd' ' "$T/said")"
+	equal "$1: also to programs" '"removed":false' \
+		"$("$FLOWSUP" gc --keep-days 1000 --json 2>/dev/null | grep -F "\"$mid\"" | grep -o '"removed":[a-z]*')"
+	check "$1: its row stays" [ "$(db "SELECT COUNT(*) FROM sessions WHERE run_id = '$mid'")" = 1 ]
+}
+mid=$(finished -- true)
+chmod 777 "$runs/$mid"
+aside "one where others may write" "others may write" "chmod go-w $runs/$mid"
+chmod 700 "$runs/$mid"
+mv "$runs/$mid" "$T/moved"
+: >"$runs/$mid"
+aside "a file" "Not a directory" "ls -ld $runs/$mid"
+rm "$runs/$mid"
+ln -s "$T/moved" "$runs/$mid"
+aside "a symbolic link" "Not a directory|symbolic" "ls -ld $runs/$mid"
+check "what it leads to is left alone" [ -e "$T/moved/flow.json" ]
+rm "$runs/$mid"
+"$FLOWSUP" gc --keep-days 1000 >/dev/null 2>&1
+equal "with it away gc succeeds" "0 0" "$? $(db "SELECT COUNT(*) FROM sessions WHERE run_id = '$mid'")"
+
 # ---- Several at once ----
 for i in 1 2 3 4 5 6 7 8; do older "$(finished -- true)" 2000; done
 empty=20250101T000000-abcdea
