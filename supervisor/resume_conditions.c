@@ -201,7 +201,28 @@ resume_check_turn(struct examining *x, size_t i)
 	buf_clear(&text);
 }
 
-/* A predecessor that runs again makes a conversation anew. */
+/* A predecessor that runs again makes a conversation anew; or none, as before. */
+static void
+check_unmade(struct examining *x, size_t i, size_t from)
+{
+	const struct flow *f = x->in->flow;
+	enum resume_action action = x->plan->rows[from].action;
+	struct buf text = {0};
+
+	if (flow_grown(f, (uint32_t)i) != NULL)
+		return;
+	if (action == RESUME_SKIP) {
+		buf_printf(&text, "the conversation of %s cannot be continued: it is skipped", f->ops[from].id);
+		begin_anew_or_refuse(x, i, 6, buf_text(&text));
+	} else if (action == RESUME_RUN && x->in->flags.allow_degraded_context && has_found_it_lost(x, i)) {
+		x->plan->rows[i].degraded = true;
+		x->plan->rows[i].lifted = DEGRADE;
+		resume_decide(x, i, RESUME_RUN, "%s; in a new conversation where %s makes none", x->plan->rows[i].reason,
+		    f->ops[from].id);
+	}
+	buf_clear(&text);
+}
+
 void
 resume_check_conversation(struct examining *x, size_t i)
 {
@@ -212,10 +233,12 @@ resume_check_conversation(struct examining *x, size_t i)
 	bool lost;
 	int check;
 
-	if (from == SIZE_MAX || x->plan->rows[i].action != RESUME_RUN ||
-	    (x->plan->rows[from].action != RESUME_REPLAY &&
-		x->plan->rows[from].action != RESUME_KEEP_FAILED))
+	if (from == SIZE_MAX || x->plan->rows[i].action != RESUME_RUN)
 		return;
+	if (x->plan->rows[from].action != RESUME_REPLAY && x->plan->rows[from].action != RESUME_KEEP_FAILED) {
+		check_unmade(x, i, from);
+		return;
+	}
 	why = conversation_problem(x, i, from, &check);
 	lost = why == NULL && has_found_it_lost(x, i);
 	if (lost) {

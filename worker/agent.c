@@ -133,6 +133,23 @@ can_fork(const struct agent *g)
 	return g->old_store != NULL || g->chat != NULL || g->p->starts[PROVIDER_FORK] != NULL;
 }
 
+static bool
+can_be_gone_on_in(const struct json *conversation)
+{
+	return conversation != NULL && !json_is_true(json_get(conversation, "tentative")) &&
+	    (json_cstr_of(json_get(conversation, "id")) != NULL || json_cstr_of(json_get(conversation, "store")) != NULL);
+}
+
+/* What a resume allows: instead of a recorded conversation, and where a predecessor of this run has made none. */
+static bool
+is_to_begin_anew(const struct worker *w, uint32_t i)
+{
+	size_t from = flow_inherited(w->flow, i);
+
+	return from != SIZE_MAX && agents_is_degraded(w, i) &&
+	    (w->ops[from].replayed || !can_be_gone_on_in(agents_conversation(w, (uint32_t)from)));
+}
+
 /* Several that go on in one conversation each get a copy of their own, and so does whoever goes on in
  * one of the run that this one was forked from. */
 static int
@@ -149,7 +166,7 @@ choose(struct agent *g, struct err *e)
 	if (conversation == NULL)
 		conversation = agents_interrupted(g->w, g->op);
 	if (conversation == NULL) {
-		if (inherited == SIZE_MAX || agents_is_degraded(g->w, g->op))
+		if (inherited == SIZE_MAX || is_to_begin_anew(g->w, g->op))
 			return 0;
 		g->from = (uint32_t)inherited;
 		conversation = agents_conversation(g->w, g->from);
@@ -584,7 +601,7 @@ lost_answer(const struct worker *w, uint32_t i, bool *by_reference)
 		*by_reference = turns_outcome(w)->by_reference;
 		return turns_outcome(w)->response;
 	}
-	if (from == SIZE_MAX || !agents_is_degraded(w, i))
+	if (!is_to_begin_anew(w, i))
 		return NULL;
 	*by_reference = w->ops[from].by_reference;
 	return w->ops[from].response;

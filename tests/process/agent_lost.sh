@@ -34,6 +34,24 @@ matches "the operation well" '"status":"completed"' "$(entry b)"
 matches "what is lost is said" "operation b: runs in a new conversation: .*found it lost" "$(cat "$T/said")"
 matches "the result context is kept" 'was: turns: lost\|' "$(tr '\n' ' ' <"$(run_dir)/ops/b.1/instruction")"
 
+matches "so does one whose predecessor was tried again and made none" '"status":"completed"' "$(entry d)"
+
+# ---- A predecessor that was skipped made none ----
+flow '  - {id: a, run: "true"}' \
+	'  - {id: s, assignee: agent, needs: [{op: a, on: failure}], instruction: ok}' \
+	'  - {id: b, assignee: agent, needs: [{op: s, on: always}], inherit_context: s, instruction: ok}'
+run_flow
+matches "there is nothing to go on in" '"class":"session_lost"' "$(entry b)"
+all="resume $RUN --retry-failed --allow-degraded-context"
+out=$("$FLOWSUP" resume "$RUN" --retry-failed 2>&1)
+equal "it is not tried again in vain" 4 $?
+matches "with the reason" "operation b: the conversation of s cannot be continued: it is skipped; lifted by: flowsup $all" "$out"
+matches "show suggests the option" "next +flowsup $all\$" "$("$FLOWSUP" show "$RUN" | grep '^next')"
+RUN=$("$FLOWSUP" resume "$RUN" --retry-failed --allow-degraded-context 2>"$T/said")
+wait_until ended
+equal "with it the run ends well" completed "$(run_status "$RUN")"
+matches "which is said before" "operation b: runs in a new conversation: .*it is skipped" "$(cat "$T/said")"
+
 # ---- A turn for messages ----
 printf '%s\n' 'roles: {agent: {provider: claude}}' \
 	'plan: [{id: a, assignee: agent, instruction: "slow one"}]' >"$T/flow.yaml"
