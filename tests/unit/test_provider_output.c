@@ -53,6 +53,10 @@ static const struct sample samples[] = {
 	CLAUDE_INIT "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,"
 		    "\"result\":\"API Error: 429 rate_limit_error\",\"session_id\":\"s-1\"}\n",
 	"", "", 0, false, "rate_limited", "API Error: 429 rate_limit_error", "s-1", "429", false, NULL},
+    {"a number within another word says nothing", "claude",
+	CLAUDE_INIT "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,"
+		    "\"result\":\"it broke (req_01401abc, 4290 bytes)\",\"session_id\":\"s-1\"}\n",
+	"", "", 0, false, "agent_error", "it broke (req_01401abc, 4290 bytes)", "s-1", "broke", false, NULL},
     {"forbidden", "claude",
 	"{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"api_error_status\":403,"
 	"\"result\":\"no\",\"session_id\":\"s-1\"}\n",
@@ -124,6 +128,9 @@ static const struct sample samples[] = {
 	false, "session_lost", NULL, NULL, "exit status 42", false, NULL},
     {"turns are used up", "gemini", GEMINI_INIT, "", "", 53, false, "limit", NULL, "g-1",
 	"exit status 53", false, NULL},
+    {"a number within another word", "gemini",
+	GEMINI_INIT "{\"type\":\"result\",\"status\":\"error\",\"error\":{\"message\":\"req_01401abc 14290\"}}\n",
+	"", "", 1, false, "agent_error", NULL, "g-1", "req_01401abc", false, NULL},
     {"an error in the result", "gemini",
 	GEMINI_INIT "{\"type\":\"result\",\"status\":\"error\",\"error\":{\"message\":\"429 "
 		    "RESOURCE_EXHAUSTED\"}}\n",
