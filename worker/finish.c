@@ -160,6 +160,8 @@ describe(struct worker *w, const struct err *why)
 		buf_puts(&text, reason_text(w->reason_code));
 		add_lacking(w, &text);
 	}
+	if (w->status == STATUS_COMPLETED && w->counts.skipped > 0)
+		buf_puts(&text, "every operation completed or was skipped");
 	w->reason = text.len > 0 ? buf_steal(&text) : NULL;
 	buf_clear(&text);
 }

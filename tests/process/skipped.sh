@@ -106,4 +106,10 @@ for line in open(sys.argv[1]):
                                 else e["cause"] + " " + words[e["cause_state"]]))
 PY
 equal "the event log" "" "$(diff "$T/sorted" <(sort "$T/logged"))"
+
+printf '%s\n' 'plan:' '  - {id: a, run: "true"}' '  - {id: b, needs: [{op: a, on: failure}], run: "true"}' >"$T/flow.yaml"
+run=$("$FLOWSUP" start "$T/flow.yaml")
+"$FLOWSUP" wait "$run" >"$T/told" 2>&1
+matches "a run that skipped something does not say that everything completed" \
+	"status +completed: every operation completed or was skipped \[run.completed.all\]" "$("$FLOWSUP" show "$run")"
 plan
