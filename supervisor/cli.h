@@ -88,6 +88,7 @@ struct command {
 	bool runs_tail;			   /* what stands behind "--" is a command of its own */
 	bool json;			   /* takes --json */
 	bool this_run;			   /* takes --this-run */
+	bool serves; /* may become the supervisor, whose signals are its own: they are not told as interruptions */
 	/* Returns an exit status, or -1 with *e, which is printed at the edge. */
 	int (*run)(struct cli *c, struct err *e);
 	/* --help with operands, where these say what the help is about; or NULL. */

@@ -88,6 +88,7 @@ const struct command cmd_supervisor = {
 	       "In the foreground it stays until SIGTERM. Workers outlive it.",
     .options = options,
     .operands = "",
+    .serves = true,
     .run = run_supervisor,
 };
 

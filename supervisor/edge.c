@@ -401,9 +401,10 @@ cli_main(const struct command *const *commands, char **argv, mode_t umask_of_cal
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL)
 		setlocale(LC_CTYPE, "C");
 	signal(SIGPIPE, SIG_IGN);
-	hold_tell(NULL);
 	out_init(&out, STDOUT_FILENO);
 	status = cli_parse(&c, commands, argv, &e);
+	if (c.command == NULL || !c.command->serves)
+		hold_tell(NULL);
 	c.out = &out;
 	c.umask = umask_of_caller;
 	home_of_call = c.home;

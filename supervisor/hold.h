@@ -30,7 +30,7 @@ void hold_keep(struct hold *h);
 
 /* From here on, or from the end of the hold, HUP, INT and TERM say that this run goes on (NULL: only that
  * the command was interrupted), and end the process with the status of an interrupted command. What is
- * ignored stays so. Every command begins with it. */
+ * ignored stays so. Every command but the supervisor begins with it. */
 void hold_tell(const char *run_id);
 
 /* What those signals then call; for handlers that have something to do first. Does not return. */

@@ -47,6 +47,8 @@ op() { # ID REST: an operation that waits for the file go.ID between two lines o
 answer() { flowsup logs "$1" "$2" 2>/dev/null; }
 state() { flowsup show "$1" --json | grep -oE "\"id\":\"$2\",\"state\":\"[a-z]+\"" | cut -d'"' -f8; }
 is_in_state() { [ "$(state "$1" "$2")" = "$3" ]; }
+# What still runs is shown as running also before its new worker has begun.
+takes_over() { worker_is_ready "$1" && is_in_state "$1" "$2" running; }
 
 # ---- It still runs ----
 
@@ -61,7 +63,7 @@ flowsup resume "$run" --wait >id 2>lines &
 follower=$!
 check "who waits is told" wait_until eval 'grep -q "  a taken over$" lines && grep -q "  b taken over" lines'
 new=$(cat id)
-wait_until is_in_state "$new" a running
+wait_until takes_over "$new" a
 equal "it is the same process" "$pid $pid" "$(pid_of "$new" a) $(pgrep -f -x "sh -c .*echo a >>.*" -s "$pid" -P "$(stat_field "$pid" 2)")"
 check "that nobody ended" alive "$pid"
 matches_soon "the event log says so" '"event":"NodeTakenOver".*"op":"a"' cat "$FLOWSUP_HOME/runs/$new/events.jsonl"
@@ -83,7 +85,7 @@ begin '  - {id: a, run: "echo a >>$COUNT; until [ -e go.a ]; do sleep 0.02; done
 ' a
 kill_worker "$run"
 new=$(flowsup resume "$run" 2>/dev/null)
-wait_until is_in_state "$new" a running
+wait_until takes_over "$new" a
 touch go.a
 wait_until status_is "$new" failed
 matches "show parts them" "a +failed .*exit status 3; taken over from run $run" "$(flowsup show "$new" | grep '^a ')"
@@ -174,7 +176,7 @@ $(op last 'needs: [a]')
 " a
 kill_worker "$run"
 new=$(flowsup resume "$run")
-wait_until is_in_state "$new" a running
+wait_until takes_over "$new" a
 mv "$FLOWSUP_HOME/runs/$run" moved
 touch go.a go.last
 check "one that was taken over before ends where it was" wait_until status_is "$new" completed
@@ -251,7 +253,7 @@ if [ "$(uname -r | awk -F. '{print $1 * 100 + $2}')" -ge 615 ]; then
 " a
 	kill_both "$run"
 	new=$(flowsup resume "$run")
-	wait_until is_in_state "$new" a running
+	wait_until takes_over "$new" a
 	touch go.a
 	flowsup wait "$new" 2>/dev/null
 	equal "the kernel tells how one without a reaper ended" "0 1" "$? $(times a)"
@@ -289,7 +291,7 @@ begin "  - {id: a, run: 'trap \"echo ended; exit 0\" TERM; setsid sleep 1000 & e
 kill_worker "$run"
 pid=$(pid_of "$run" a)
 new=$(flowsup resume "$run")
-wait_until is_in_state "$new" a running
+wait_until takes_over "$new" a
 wait_until worker_is_ready "$new" # in the queue a stop cancels it, and it has no output of its own
 flowsup stop "$new" --now >/dev/null 2>&1
 flowsup wait "$new" 2>/dev/null
@@ -312,7 +314,7 @@ begin "$(op a)
 kill_worker "$run"
 pid=$(pid_of "$run" a)
 new=$(flowsup resume "$run")
-wait_until is_in_state "$new" a running
+wait_until takes_over "$new" a
 flowsup kill "$new" 2>"$T/err"
 check "kill of the run that took it over ends it" gone "$pid"
 matches "and counts it" 'processes of operations ended: [1-9]' "$(cat "$T/err")"
@@ -369,7 +371,7 @@ touch go.lonely
 wait_until [ -e lonely ]
 matches "without a worker a request is kept in a file, and emit says so" 'the worker is gone.*ops/a.1/spool' "$(cat spooled)"
 new=$(flowsup resume "$run")
-wait_until is_in_state "$new" a running
+wait_until takes_over "$new" a
 touch go.a
 flowsup wait "$new" 2>/dev/null
 equal "the run completes" 0 $?
@@ -441,7 +443,7 @@ flowsup wait "$run" 2>/dev/null
 failure() { flowsup show "$run" --json | python3 -c 'import json, sys; o = {o["id"]: o for o in json.load(sys.stdin)["ops"]}[sys.argv[1]]; print(o["class"], o["why"])' "$1"; }
 matches "the operation fails by it" "^response response: what it asked for while its worker was gone is refused: /no/parent" "$(failure a)"
 matches "a large one counts" "^None" "$(failure big)"
-matches "an artifact is looked for at the end" '^artifact declared artifact "missing" is not there' "$(failure file)"
+matches "an artifact is looked for at the end" '^artifact artifact: declared artifact "missing" is not there' "$(failure file)"
 matches "what cannot be read was perhaps dear" "^response .*refused: ops/torn.1/spool/" "$(failure torn)"
 matches "what the outcome does not depend on does not fail it, and is told" "^None .*asked in vain: .*builder_error" "$(failure vain)"
 equal "nothing of one that fails enters the context" '["big"]' \
@@ -475,7 +477,7 @@ begin "  - {id: a, run: 'echo a >>\$COUNT; sleep 1000 & setsid sleep 1001 & unti
 " a
 kill_worker "$run"
 new=$(flowsup resume "$run")
-wait_until is_in_state "$new" a running
+wait_until takes_over "$new" a
 touch go.a
 flowsup wait "$new" 2>/dev/null
 equal "what it leaves behind is ended" 0 $?
