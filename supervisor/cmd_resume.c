@@ -168,10 +168,7 @@ check_place(struct resuming *r, struct err *e)
 		cli_note("run %s is taken over from %s; what of it may run there is not ended",
 		    r->t->session.run_id, a.has_place ? a.place.host : "elsewhere");
 	} else if (rc == 0 && !here) {
-		rc = err_set(e, ERR_REFUSED,
-		    "run %s belongs to host %s or another pid namespace of it, where its worker may live",
-		    r->t->session.run_id, a.has_place ? a.place.host : "(not known)");
-		err_hint(e, "flowsup resume %s --take-over   # if it is dead there", r->t->session.run_id);
+		rc = resuming_of_elsewhere(r, a.has_place ? a.place.host : "(not known)", e);
 	}
 	attempts_clear(&a);
 	return rc;

@@ -44,6 +44,24 @@ add_retry(struct buf *to, const struct session *s)
 		buf_puts(to, " --retry-failed");
 }
 
+bool
+paste_is_elsewhere(const struct session *s)
+{
+	struct proc_place there, here;
+	bool other_boot;
+
+	return s->status == STATUS_CRASHED && proc_place_parse(s->place, &there) && proc_place_here(&here, NULL) == 0 &&
+	    !proc_place_is(&there, &here, &other_boot);
+}
+
+/* Nothing that ran elsewhere can be taken over. Who reads no files does not know whether it was in flight; where it
+ * was not, the leave changes nothing. */
+static bool
+asks_by_row(const struct session *s)
+{
+	return paste_is_elsewhere(s) && json_is_true(json_get(s->policy, POLICY_UNREPEATABLE));
+}
+
 /* What would have it refused otherwise. from: of a fork, where it begins; else NULL. */
 static void
 add_lifts(struct buf *to, const struct home *h, const struct session *s, const struct json *from)
@@ -52,7 +70,7 @@ add_lifts(struct buf *to, const struct home *h, const struct session *s, const s
 
 	in_flight_look(h, s, has_failures(s), from, &of);
 	add_retry(to, s);
-	if (of.asks)
+	if (of.asks || (h == NULL && asks_by_row(s)))
 		buf_puts(to, " --rerun-in-flight");
 	if (of.drops)
 		buf_puts(to, " --drop-respawned");
@@ -101,6 +119,8 @@ paste_resume(struct buf *to, const struct home *h, const char *home_option, cons
 		return;
 	paste_command(to, "resume", home_option, s->run_id, NULL);
 	add_lifts(to, h, s, NULL);
+	if (paste_is_elsewhere(s))
+		buf_puts(to, " --take-over");
 }
 
 bool

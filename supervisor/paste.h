@@ -14,6 +14,9 @@ void paste_command(struct buf *to, const char *verb, const char *home_option, co
 /* Appends the command that resumes a run, however it ended (or paste_with_room()), with the options without which
  * it would be refused, as far as its row tells and, with its home h (or NULL), its files. */
 void paste_resume(struct buf *to, const struct home *h, const char *home_option, const struct session *s);
+/* By its row it crashed on another host or in another pid namespace: a resume needs --take-over, which
+ * paste_resume() gives. */
+bool paste_is_elsewhere(const struct session *s);
 /* Of one that failed because the list of a foreach was longer than max_ops allows, which fails again however it is
  * resumed: appends the command that does all of it anew. Else false. */
 bool paste_with_room(struct buf *to, const struct home *h, const char *home_option, const struct session *s);

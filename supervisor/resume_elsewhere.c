@@ -91,16 +91,11 @@ still_running(const struct resuming *r, const struct attempts *a, struct err *e)
 static int
 of_elsewhere(const struct resuming *r, const char *host, struct err *e)
 {
-	char word[SHELL_WORD_TEXT];
-
 	if (cli_flag(r->c, "take-over")) {
 		cli_note("%s is taken over from %s; what of it may run there is not ended", r->label, host);
 		return 0;
 	}
-	err_set(e, ERR_REFUSED,
-	    "%s belongs to host %s or another pid namespace of it, where its worker may live", r->label,
-	    host);
-	return err_hint(e, "flowsup resume %s --take-over   # if it is dead there", shell_word(word, r->run_path));
+	return resuming_of_elsewhere(r, host, e);
 }
 
 int

@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "flowsup/log.h"
+#include "in_flight.h"
 #include "lacking.h"
 #include "paste.h"
 #include "resuming.h"
@@ -209,6 +210,27 @@ add_given(const struct resuming *r, size_t lift, struct buf *to)
 	for (i = 0; i < cli_count(r->c, WITHOUT); i++)
 		if (json_find(r->plan.failures, "variable", cli_nth(r->c, WITHOUT, i)) == NULL)
 			add_without(to, cli_nth(r->c, WITHOUT, i));
+}
+
+int
+resuming_of_elsewhere(const struct resuming *r, const char *host, struct err *e)
+{
+	struct in_flight of = {0};
+	struct buf hint = {0};
+
+	if (r->is_run)
+		in_flight_look(&r->t->home, &r->t->session, false, NULL, &of);
+	of.asks = of.asks && !cli_flag(r->c, lifts[LIFT_IN_FLIGHT].option);
+	err_set(e, ERR_REFUSED, "%s belongs to host %s or another pid namespace of it, where its worker may live%s",
+	    r->label, host, of.asks ? "; and what must not be repeated had been started, and has no outcome" : "");
+	base_command(r, &hint);
+	add_given(r, LIFTS, &hint);
+	if (of.asks)
+		buf_printf(&hint, " --%s", lifts[LIFT_IN_FLIGHT].option);
+	buf_puts(&hint, " --take-over   # if it is dead there");
+	cli_hint_whole(r->c, &hint, e);
+	buf_clear(&hint);
+	return -1;
 }
 
 static bool

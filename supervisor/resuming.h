@@ -145,6 +145,8 @@ int resuming_go_on(struct resuming *r, struct err *e);
 int resuming_elsewhere(struct resuming *r, const char *path, char run_id[RUN_ID_TEXT],
     struct err *e);
 /* Whether none of its attempts runs, nor its worker, as far as can be seen from here. -1 with ERR_REFUSED. */
+/* Without --take-over: ERR_REFUSED, with whatever else is known to be asked, and the command that says all of it. */
+int resuming_of_elsewhere(const struct resuming *r, const char *host, struct err *e);
 int resuming_at_rest(const struct resuming *r, struct err *e);
 int resuming_still_running(const struct resuming *r, const char *op, pid_t pid, struct err *e);
 /* Whether another process has the lock of what is resumed, if there is one; waits so long for it to leave. */

@@ -520,7 +520,7 @@ resume_command(const struct view *v, const struct session *s, const struct facts
 		paste_command(&b, "ctl resume", v->home_option, s->run_id, NULL);
 	else
 		paste_resume(&b, v->home, v->home_option, s);
-	if (f->take_over && f->copy_of == NULL)
+	if (f->take_over && f->copy_of == NULL && !paste_is_elsewhere(s))
 		buf_puts(&b, " --take-over");
 	text = b.failed ? NULL : json_string_lossy(buf_view(&b), NULL);
 	buf_clear(&b);

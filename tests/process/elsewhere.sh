@@ -44,6 +44,37 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	check "it goes on here" wait_until is "$next" completed
 	check "the old one has crashed" is "$id" crashed
 	rm "$T/go"
+	wait_until supervisor_answers && "$FLOWSUP" supervisor stop
+
+	# What must not be repeated was in flight: every command that is told has all that is asked.
+	printf '{"plan": [{"id": "pay", "idempotent": false, "run": "%s"}]}' "touch $T/paying; $long" >"$T/pay.json"
+	printf '#!/bin/sh\ncat >"%s"\n' "$T/told" >"$T/tell"
+	chmod +x "$T/tell"
+	unshare --pid --fork --mount-proc --kill-child bash -c \
+		"'$FLOWSUP' start --notify '[\"$T/tell\"]' '$T/pay.json' >'$T/id'; exec sleep 1000" >/dev/null 2>&1 &
+	container=$!
+	wait_until [ -e "$T/paying" ]
+	id=$(cat "$T/id")
+	wait_until runs
+	kill -KILL "$container"
+	wait "$container" 2>/dev/null
+	wait_until free
+	wait_until is "$id" crashed
+	both="flowsup resume .*$id --rerun-in-flight --take-over"
+	wait_until logged "run $id crashed"
+	matches "the log" "run $id crashed: .*to go on: $both" "$(grep -F "run $id crashed" "$FLOWSUP_HOME/supervisor.log")"
+	wait_until [ -s "$T/told" ]
+	matches "the command of notify" "\"resume_command\":\"$both\"" "$(cat "$T/told")"
+	matches "list" "$both" "$("$FLOWSUP" list | paste -sd' ' | tr -s ' ')"
+	matches "a resume tells every reason" \
+		"where its worker may live; and what must not be repeated.*hint: flowsup resume $id --rerun-in-flight --take-over" \
+		"$("$FLOWSUP" resume "$id" 2>&1 | paste -sd' ')"
+	out=$("$FLOWSUP" resume "$id" --rerun-in-flight 2>&1 | paste -sd' ')
+	matches "and what was given is given again" "may live hint: flowsup resume $id --rerun-in-flight --take-over" "$out"
+	touch "$T/go"
+	next=$("$FLOWSUP" resume "$id" --rerun-in-flight --take-over 2>/dev/null)
+	check "which is enough" wait_until is "$next" completed
+	rm "$T/go"
 else
 	skip "no pid namespace can be made here"
 fi
