@@ -225,6 +225,18 @@ print_growth(struct output *out, const struct json *run)
 	out_puts(out, "\n");
 }
 
+/* Of a run that has ended; before that they wait. */
+static void
+print_messages(struct output *out, const struct json *run)
+{
+	double n = render_number(run, "messages_unrendered", 0);
+
+	if (n <= 0 || render_number(run, "ended_at", -1) <= 0)
+		return;
+	label(out, "messages");
+	out_printf(out, "%.0f %s applied and reached no operation\n", n, n > 1 ? "were" : "was");
+}
+
 static void
 print_checkpoint(struct output *out, const struct json *run)
 {
@@ -444,6 +456,7 @@ print_facts(struct output *out, const struct json *run, bool utc)
 	line(out, "resumes", render_member(run, "resumed_from"));
 	line(out, "forks", render_member(run, "forked_from"));
 	print_labels(out, run);
+	print_messages(out, run);
 	print_checkpoint(out, run);
 	line(out, "directory", render_member(run, "directory"));
 	print_problems(out, run);

@@ -140,6 +140,7 @@ static const struct {
     {"NodeReady", EVENT_OTHER, NULL},
     {"CheckpointSaved", EVENT_SAVED, NULL},
     {"CheckpointError", EVENT_OTHER, "checkpoint cannot be written"},
+    {"MessageNotRendered", EVENT_OTHER, "messages reached no operation"},
     {"ControlApplied", EVENT_OTHER, "control applied"},
     {"ControlRejected", EVENT_OTHER, "control rejected"},
     {"DeadlineClosed", EVENT_OTHER, "deadline: nothing more is started"},
@@ -385,7 +386,7 @@ add_rejections(const struct tally *t, const struct json *event, struct buf *to)
 {
 	if (t->rejected_again == 0 || !slice_is(json_text(json_get(event, "event")), "RunEnded"))
 		return;
-	buf_printf(to, "; %zu more request%s asked for in vain, as told above", t->rejected_again,
+	buf_printf(to, "; %zu more request%s asked for in vain, for reasons told above", t->rejected_again,
 	    t->rejected_again == 1 ? " was" : "s were");
 }
 
@@ -424,6 +425,8 @@ event_line(struct tally *t, const struct json *event, bool utc, struct buf *to)
 		buf_printf(to, "waits for %s", event_waits_for(event));
 	else
 		buf_puts(to, kinds[which].word);
+	if (strcmp(kinds[which].name, "MessageNotRendered") == 0)
+		buf_printf(to, ": %.0f", render_number(event, "count", 0));
 	if (kinds[which].kind == EVENT_PROGRESS) {
 		buf_putc(to, ' ');
 		render_percent(render_number(event, "fraction", 0), render_member(event, "text"), to);

@@ -756,6 +756,19 @@ checkpoint_json(const struct run_files *f)
 	return o;
 }
 
+/* Messages that were applied, and that no operation has been given. */
+static struct json *
+unrendered_json(const struct run_files *f)
+{
+	const struct json *context = json_get(view_state(f), "flow_context"), *one;
+	struct json_iter it = json_iterate(json_get(context, "operator_messages"));
+	int64_t n = 0;
+
+	while (json_next(&it, NULL, &one))
+		n += json_cstr_of(json_get(one, "rendered_into_op")) == NULL;
+	return json_int(n);
+}
+
 static struct json *
 files_json(struct json *o, const struct run_files *f, const struct session *s)
 {
@@ -766,6 +779,7 @@ files_json(struct json *o, const struct run_files *f, const struct session *s)
 		o = json_set(o, "flow_error", json_text_or_null(f->flow_error.msg));
 	else
 		o = json_set(o, "prompt", json_text_or_null(f->flow->prompt));
+	o = json_set(o, "messages_unrendered", unrendered_json(f));
 	o = json_set(o, "attempts_damaged", json_uint(f->attempts.damaged));
 	o = json_set(o, "problems", json_ref(f->problems));
 	if (f->trouble.len > 0 && (s->reason_code == NULL || strcmp(s->reason_code, STORAGE_TROUBLE) != 0))

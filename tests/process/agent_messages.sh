@@ -35,4 +35,24 @@ equal "nothing is put in front of shell text" "$BLOCK
 - TIME: for the shell
 [/OPERATOR STEER]
 done" "$(said shell)"
+
+# ---- What nobody is left to take ----
+cat >flow.yaml <<END
+roles: {echo: {provider: echo}}
+plan:
+  - {id: first, run: 'until test -e "$T/go2"; do sleep 0.02; done; exit 1'}
+  - {id: agent, assignee: echo, needs: [first], instruction: "Do it."}
+END
+RUN=$("$FLOWSUP" start flow.yaml)
+"$FLOWSUP" msg "$RUN" 'be brief' --wait 2>/dev/null
+equal "it is applied" 0 $?
+matches "and waits" '"messages_unrendered":1,' "$("$FLOWSUP" show "$RUN" --json)"
+"$FLOWSUP" watch "$RUN" >"$T/watched" 2>&1 &
+watching=$!
+touch "$T/go2"
+check "the run ends" wait_until ended
+wait $watching
+matches "show says that it reached nobody" "messages +1 was applied and reached no operation" "$("$FLOWSUP" show "$RUN")"
+matches "for programs, too" '"messages_unrendered":1,' "$("$FLOWSUP" show "$RUN" --json)"
+matches "and so does watch" "messages reached no operation: 1" "$(cat "$T/watched")"
 plan

@@ -10,7 +10,7 @@ plan:
   - {id: a, run: 'for n in 1 2 3 4 5 6; do flowsup emit spawn --run true; done 2>/dev/null; for n in 1 2; do flowsup emit spawn; done 2>/dev/null; true'}
 Y
 equal "of equal rejections there is one line for each reason" 2 "$(grep -c 'a asked in vain' "$T/lines")"
-matches "and their number at the end" 'run ended.*; 4 more requests were asked for in vain, as told above' "$(cat "$T/lines")"
+matches "and their number at the end" 'run ended.*; 4 more requests were asked for in vain, for reasons told above' "$(cat "$T/lines")"
 newest
 equal "each is an event" 6 "$(events SpawnRejected)"
 
