@@ -29,6 +29,18 @@ copy(struct json *o, const char *to, const struct json *event, const char *from)
 	return v == NULL ? o : json_set(o, to, json_ref(v));
 }
 
+/* What is read, and what waits for its next attempt, has ended before. */
+static struct json *
+after_end(const struct json *known, const struct json *event)
+{
+	struct json *o = known != NULL ? json_ref(known) : json_object();
+
+	if (json_get(known, "ended_at") == NULL)
+		o = copy(o, "ended_at", event, "time");
+	o = copy(copy(o, "end", event, "event"), "delay_ms", event, "delay_ms");
+	return json_get(event, "delay_ms") != NULL ? copy(o, "retrying_at", event, "time") : o;
+}
+
 /* What is known of an operation after one more event; an attempt that starts begins anew. */
 static struct json *
 after(const struct json *known, const struct json *event)
@@ -42,12 +54,8 @@ after(const struct json *known, const struct json *event)
 	if (slice_is(name, "NodeReading"))
 		return json_set(copy(known != NULL ? json_ref(known) : json_object(), "ended_at", event, "ended_at"), "reading",
 		    json_bool(true));
-	/* What is read has ended before. */
 	if (is_end(name))
-		return copy(copy(copy(known != NULL ? json_ref(known) : json_object(), "ended_at",
-				json_is_true(json_get(known, "reading")) ? known : event,
-				json_is_true(json_get(known, "reading")) ? "ended_at" : "time"),
-				"end", event, "event"), "delay_ms", event, "delay_ms");
+		return after_end(known, event);
 	if (slice_is(name, "NodeSilent"))
 		return copy(known != NULL ? json_ref(known) : json_object(), "silent_since", event, "since");
 	if (slice_is(name, "NodeHeard"))

@@ -63,12 +63,16 @@ place_line(const struct run_files *f, struct op_view *ops, struct attempt_line *
 		ops[op].before = ops[op].end;
 		ops[op].start = attempt_line_json(line);
 		ops[op].end = NULL;
-	} else if (line->attempt == view_number(ops[op].start, "attempt", 1)) {
+	} else if (ops[op].start != NULL && line->attempt == view_number(ops[op].start, "attempt", 1)) {
 		ops[op].end = attempt_line_json(line);
 		ops[op].leftovers += view_number(ops[op].end, "leftovers", 0);
-	} else if (line->attempt + 1 == view_number(ops[op].start, "attempt", 1)) {
+	} else if (ops[op].start != NULL && line->attempt + 1 == view_number(ops[op].start, "attempt", 1)) {
 		ops[op].before = attempt_line_json(line);
 		ops[op].leftovers += view_number(ops[op].before, "leftovers", 0);
+	} else if (line->attempt > view_number(ops[op].end, "attempt", 0)) {
+		/* What could not be started has an end alone. */
+		ops[op].before = ops[op].end;
+		ops[op].end = attempt_line_json(line);
 	}
 }
 

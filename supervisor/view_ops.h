@@ -41,7 +41,7 @@ bool view_is_unmet(const struct flow *f, const struct flow_edge *edge, const str
 /*
  * By operation what the run's latest events say of its last attempt: {"started_at","reading" (its process has
  * ended, and what it left is read),"ended_at","end" (the
- * event that told it),"delay_ms" (from then on,
+ * event that told it),"retrying_at","delay_ms" (from then on,
  * until the next one is due),"fraction","text","waits_for" (something other than a slot)}, each only where it is known. NULL: out of memory.
  */
 struct json *view_recent(const struct run_files *f);

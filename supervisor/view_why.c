@@ -282,13 +282,13 @@ add_conditions(const struct run_files *f, size_t op, const struct op_view *ops, 
 
 /* "exit 3", "timeout": of a line of attempts.log. */
 static void
-add_class(const struct json *end, struct buf *to)
+add_class(const struct json *end, const char *status, struct buf *to)
 {
 	struct slice class = json_text(json_get(end, "class"));
 
 	buf_slice(to, class);
 	if (slice_is(class, "exit"))
-		buf_printf(to, " %lld", (long long)view_number(end, "code", 0));
+		buf_printf(to, "%s %lld", status, (long long)view_number(end, "code", 0));
 }
 
 static void
@@ -304,7 +304,7 @@ add_attempt(const struct op_view *v, struct buf *to)
 		return;
 	}
 	buf_puts(to, "again after ");
-	add_class(v->before, to);
+	add_class(v->before, "", to);
 }
 
 /* Who let it pass its gate; a denial is its outcome, which says so itself. */
@@ -431,7 +431,7 @@ why_ended(const struct run_files *f, const struct op_view *v, struct buf *to)
 	else if (message.len > 0)
 		add_message(class, message, to);
 	else if (class.len > 0 && !slice_is(class, "completed"))
-		buf_slice(to, class);
+		add_class(v->entry != NULL ? error : v->end, " status", to); /* as a message would say it */
 	add_last_words(f, v, class, message, to);
 	if (is_ended_by_us(class) && view_number(v->entry != NULL ? error : v->end, "signal", 0) == 0)
 		add_status(v->entry != NULL ? error : v->end, to);
@@ -509,8 +509,8 @@ why_interrupted(const struct run_files *f, const struct session *s, const struct
 	bool has_outcome;
 
 	if (v->end != NULL) {
-		buf_slice(to, json_text(json_get(v->end, "class")));
-		buf_puts(to, "; its next attempt was due when the worker ended");
+		add_class(v->end, " status", to);
+		buf_puts(to, "; its next attempt had not started when the worker ended");
 		return;
 	}
 	beside = end_beside(f, v->start, &has_outcome);
@@ -534,13 +534,13 @@ why_retrying(const struct run_files *f, size_t op, const struct op_view *ops, st
 	buf_printf(to, "waits for its next attempt, %lld", (long long)next);
 	if (next <= most)
 		buf_printf(to, " of %u", most);
-	if (delay_ms >= 0 && json_double(json_get(v->recent, "ended_at"), &ended)) {
+	if (delay_ms >= 0 && json_double(json_get(v->recent, "retrying_at"), &ended)) {
 		left = (int64_t)(ended * (double)NS_PER_S) + delay_ms * NS_PER_MS - clock_wall_ns();
 		if (left > 0)
 			buf_printf(to, ", in %s", duration_format(left, text));
 	}
 	buf_puts(to, ", after ");
-	add_class(v->end, to);
+	add_class(v->end, "", to);
 	if (slots_are_taken(f, ops))
 		buf_puts(to, ", and for a slot");
 }

@@ -165,7 +165,10 @@ late late
 equal "nothing has failed" timed_out "$(run_status "$RUN")"
 equal "show calls cancelled what the events do" "cancelled cancelled pending 2" \
 	"$(shown 'op["again"]["state"] + " " + op["late"]["state"] + " " + op["after"]["state"]') $(events NodeCancelled)"
-matches "and says why" 'exit; its next attempt was not started' "$(shown 'op["late"]["why"]')"
+matches "and says why" 'exit status 4; its next attempt was not started' "$(shown 'op["late"]["why"]')"
+equal "its time is that of its attempt, not of the wait" \
+	"$(grep -F '"event":"NodeRetrying"' "$(run_dir)/events.jsonl" | grep -F '"op":"again"' | grep -o '"time":[0-9.]*')" \
+	"\"time\":$(shown 'op["again"]["ended_at"]')"
 matches "it counts as nothing" "0 of 3 done, 0 saved" "$("$FLOWSUP" show "$RUN" | grep '^progress')"
 matches "as in list" " 0/3 " "$("$FLOWSUP" list -n 1)"
 matches "and at the end of a wait" "0 of 3 done" "$("$FLOWSUP" wait "$RUN" 2>&1)$("$FLOWSUP" watch "$RUN" 2>&1)"
@@ -197,7 +200,7 @@ wait_until has_event NodeRetrying '"op":"again"'
 kill -KILL "$(run_fact "$RUN" worker_pid)"
 wait_until ended
 equal "a worker that dies meanwhile interrupts it" "interrupted" "$(shown 'op["again"]["state"]')"
-matches "and that is said" "exit; its next attempt was due when the worker ended" "$(shown 'op["again"]["why"]')"
+matches "and that is said" "exit status 3; its next attempt had not started when the worker ended" "$(shown 'op["again"]["why"]')"
 
 # ---- The order of the log is that of what happened ----
 begin --timeout 1h -j 8 <<'Y'

@@ -143,6 +143,15 @@ YAML
 "$FLOWSUP" wait "$run"
 equal "the next attempt says what it was for" "completed again after exit 4" "$(op "$run" again state why)"
 
+printf '#!%s/none\n' "$T" >"$T/unstartable"
+chmod +x "$T/unstartable"
+run=$("$FLOWSUP" start - <<YAML
+plan: [{id: again, exec: [$T/unstartable], retry: {attempts: 2, backoff: 1ms, on: [spawn]}}]
+YAML
+)
+"$FLOWSUP" wait "$run" 2>/dev/null
+matches "also where none could be started" "failed .*again after spawn" "$(op "$run" again state why)"
+
 # ---- What an operation left behind ----
 run=$("$FLOWSUP" start --wait - 2>"$T/lines" <<'YAML'
 plan:
