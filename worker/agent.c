@@ -662,6 +662,8 @@ agent_prepare(struct attempt_run *a)
 	}
 	buf_clear(&text);
 	if (rc == 0)
+		rc = provider_takes(g->p, slice_of(g->prompt), &e);
+	if (rc == 0)
 		rc = find_place(g, &e);
 	if (rc == 0)
 		rc = choose(g, &e);

@@ -86,6 +86,8 @@ struct provider {
 	bool shell; /* the instruction is shell text: no templates, nothing is prepended */
 	bool exit_0_reliable, keep_ansi, writes_out;
 	enum provider_prompt prompt;
+	uint64_t instruction_most; /* bytes that the program reads of one; 0: all */
+	const struct json *commands; /* texts that, where an instruction begins with one, make it a command; or NULL */
 	enum provider_format format;
 	enum provider_id id;
 	const struct json *starts[PROVIDER_STARTS]; /* argv, or NULL */
@@ -145,6 +147,9 @@ int flow_check_providers(const struct flow *f, const struct provider_search *s, 
 /* Whether a document that could be read may be started: flow_check_size() and then, as this process's
  * environment says, flow_check_providers(). */
 int flow_check(const struct flow *f, const char *name, struct flow_diagnostics *d, struct err *e);
+
+/* 0: the program takes the text as an instruction, and the whole of it. -1 with ERR_LIMIT or ERR_DOCUMENT. */
+int provider_takes(const struct provider *p, struct slice instruction, struct err *e);
 
 /* ---- Starting ---- */
 

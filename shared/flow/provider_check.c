@@ -102,6 +102,7 @@ check_operation(struct checker *c, const struct flow_op *op)
 {
 	const struct flow_role *role = op->how->role;
 	const struct provider *p;
+	struct err e = {0};
 
 	if (role == NULL && op->how->assignee != NULL) {
 		unknown_role(c, op);
@@ -124,6 +125,9 @@ check_operation(struct checker *c, const struct flow_op *op)
 		hint(problem_at(&c->r, op->where,
 			 "templates are never put into shell text, which provider %s runs", p->name),
 		    "use the environment: \"$FLOWSUP_DEP_ID\"");
+	/* What its templates bring, and what is said before it, is known when it starts. */
+	if (!flow_has_reference(op->text) && provider_takes(p, slice_of(op->text), &e) != 0)
+		hint_of(problem_at(&c->r, op->where, "%s", e.msg), &e);
 	if (op->how->inherit_context != NULL)
 		check_inherited(c, op, p);
 }

@@ -71,6 +71,27 @@ static const struct table environment_table = TABLE("\"environment\"", environme
 static const struct table output_table = TABLE("\"output\"", output_keys);
 
 static int
+read_most(struct source *s, const struct key *k, const struct json *v, void *to)
+{
+	if (!json_uint64(v, to) || *(uint64_t *)to == 0)
+		return key_wrong_type(s, k, v, "a number of bytes");
+	return 0;
+}
+
+static const struct key instruction_keys[] = {
+    {"most", read_most, AT(p.instruction_most), false, NULL},
+    {"commands", key_words, AT(p.commands), false, NULL},
+};
+static const struct table instruction_table = TABLE("\"instruction\"", instruction_keys);
+
+static int
+read_instruction(struct source *s, const struct key *k, const struct json *v, void *to)
+{
+	(void)k;
+	return keys_read(s, &instruction_table, v, to);
+}
+
+static int
 read_start(struct source *s, const struct key *k, const struct json *v, void *to)
 {
 	(void)k;
@@ -184,6 +205,7 @@ static const struct key provider_keys[] = {
     {"reads_user_settings", key_bool, AT(p.reads_user_settings), true, NULL},
     {"shell", key_bool, AT(p.shell), false, NULL},
     {"prompt", key_word, AT(p.prompt), true, prompt_words},
+    {"instruction", read_instruction, 0, false, NULL},
     {"start", read_start, 0, true, NULL},
     {"command", read_command, 0, false, NULL},
     {"conversation", read_conversation, 0, true, NULL},

@@ -162,3 +162,30 @@ provider_words_clear(struct provider_words *w)
 	buf_clear(&w->text);
 	w->count = 0;
 }
+
+/* ---- What is no instruction ---- */
+
+int
+provider_takes(const struct provider *p, struct slice instruction, struct err *e)
+{
+	struct json_iter it = json_iterate(p->commands);
+	const struct json *one;
+	struct slice begin;
+
+	if (p->instruction_most > 0 && instruction.len > p->instruction_most)
+		return err_set(e, ERR_LIMIT, "the instruction has %zu bytes, and %s reads %llu", instruction.len, p->name,
+		    (unsigned long long)p->instruction_most);
+	while (instruction.len > 0 && strchr(" \t\r\n", instruction.data[0]) != NULL && instruction.data[0] != '\0') {
+		instruction.data++;
+		instruction.len--;
+	}
+	while (json_next(&it, NULL, &one)) {
+		begin = json_text(one);
+		if (instruction.len < begin.len || memcmp(instruction.data, begin.data, begin.len) != 0)
+			continue;
+		err_set(e, ERR_DOCUMENT, "the instruction begins with \"%s\", which %s takes for a command of its own",
+		    begin.data, p->name);
+		return err_advice(e, "words before it");
+	}
+	return 0;
+}

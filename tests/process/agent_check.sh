@@ -19,6 +19,8 @@ refused "templates in shell text" 'which is shell text'
 printf '%s\n' 'roles: {r: {provider: sh}}' 'plan:' '  - {id: a, assignee: r, instruction: echo}' \
 	'  - {id: b, assignee: r, needs: [a], inherit_context: a, instruction: echo}' >"$T/flow.yaml"
 refused "a conversation of a shell" 'provider sh cannot continue a conversation'
+printf '%s\n' 'roles: {r: {provider: gemini}}' 'plan: [{id: a, assignee: r, instruction: "/help me"}]' >"$T/flow.yaml"
+refused "what its program takes for a command" 'the instruction begins with "/", which gemini takes for a command of its own'
 equal "nothing was made" 0 "$(find "$FLOWSUP_HOME/runs" -mindepth 1 2>/dev/null | wc -l)"
 
 printf '%s\n' 'roles: {r: {provider: sh}}' 'plan:' \
@@ -34,6 +36,13 @@ flow '  - {id: a, assignee: agent, instruction: env}'
 own_provider -e 's/"CI": "1"/"CI": "mine"/'
 check "a provider of one's own" run_flow
 matches "takes the place of the shipped one" 'CI=mine' "$(entry a)"
+own_provider -e 's/"prompt": "stdin",/&"instruction": {"most": 20, "commands": ["!"]},/'
+flow '  - {id: say, run: "printf %s !do"}' '  - {id: a, assignee: agent, needs: [say], instruction: "{{ops.say.response}}"}' \
+	'  - {id: b, assignee: agent, needs: [say], instruction: "{{ops.say.response}} it in twenty bytes"}'
+check "what the program does not take as an instruction" run_flow
+matches "is not given to it: a command" '"class":"spawn","message":"the instruction begins with .*"!.*" ?, which claude takes' "$(entry a | tr -d '\\')"
+matches "nor what it would cut" '"class":"spawn","message":"the instruction has [0-9]+ bytes, and claude reads 20"' "$(entry b)"
+flow '  - {id: a, assignee: agent, instruction: env}'
 own_provider -e 's/"prompt": "stdin"/"promt": "stdin"/'
 refused "a broken one is no reason to take another" 'claude.json:[0-9]+:[0-9]+: a provider has no key "promt"'
 

@@ -38,6 +38,8 @@ static const struct {
 	"t.json:1:1: a provider needs the key \"output\"", ""},
     {"{\"provider\":2}", "\"provider\" 2 is not known; this version reads 1", ""},
     {HEAD "\"prompt\":\"stdn\"}", "\"prompt\" cannot be \"stdn\"", "did you mean \"stdin\"?"},
+    {HEAD PROMPT "\"instruction\":{\"most\":0}," START CONVERSATION OUTPUT "}",
+	"\"most\" must be a number of bytes", ""},
     {HEAD PROMPT "\"start\":{\"new\":[\"t\",\"{modle}\"]}," CONVERSATION OUTPUT "}",
 	"\"{modle}\" holds a place that is not known",
 	"places are {model} {args} {sid} {old} {old8} {cwd} {home} {out} {prompt} {store} {chat}"},
