@@ -602,12 +602,16 @@ open_patiently(struct store *s, enum store_role role, bool create, struct err *e
 {
 	const struct timespec pause = {0, OPEN_RETRY_MS * NS_PER_MS};
 	int64_t until = clock_monotonic_ns() + s->busy_ms * NS_PER_MS;
-	struct err why = {0};
+	struct err why = {0}, full;
 
 	while ((role == STORE_DRY ? open_dry(s, &why) : open_once(s, role, create, &why)) != 0) {
 		close_database(s);
+		full = why;
 		if (role == STORE_COMMAND && !create && may_be_read(&why) && open_to_read(s, &why) == 0)
 			return 0;
+		/* It has no schema yet, or an older one: that it cannot get one is for want of room. */
+		if (full.code == ERR_NOSPACE && why.code == ERR_PERMISSION)
+			why = full;
 		close_database(s);
 		if (why.code != ERR_BUSY || clock_monotonic_ns() >= until) {
 			if (e != NULL)

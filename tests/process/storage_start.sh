@@ -43,6 +43,22 @@ starts() {
 	rm -r "$T/disk/fill"
 }
 
+# The first start ever, without room: what it leaves of a database is no older one.
+(
+	export FLOWSUP_HOME=$T/disk/first
+	fill
+	for words in "start --foreground -- true" list "list --json" "show @last --json" doctor; do
+		# shellcheck disable=SC2086
+		"$FLOWSUP" $words 2>&1 | tr '\n' ' '
+		echo
+	done >"$T/first"
+)
+check "it left a database" [ -e "$T/disk/first/state.db" ]
+room
+rm -r "${T:?}/disk/first"
+equal "without room every command says so, from the first start on" 5 "$(grep -cE "full|No space" "$T/first")"
+equal "and none names an older schema" 0 "$(grep -c "older than this program" "$T/first")"
+
 # While nobody has the database open, its log cannot be made either.
 "$FLOWSUP" start --foreground -- true >/dev/null 2>&1
 starts --foreground
