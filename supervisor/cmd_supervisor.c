@@ -547,22 +547,50 @@ check_called_outside(const struct home *h, struct err *e)
 	return err_hint(e, "flowsup supervisor stop --all --timeout 0   # stops this run too, and does not wait");
 }
 
-/* What goes on without it has its limits from it alone. What cannot be looked at is not said. */
+/* Of one that is about to leave, which knows; asking the database would leave its log behind. */
 static void
-say_unwatched(const struct home *h)
+ask_unwatched(const struct home *h, struct unwatched *u)
 {
-	struct unwatched u = {0};
+	struct json *status = NULL;
+	const struct json *runs;
+	const char *first;
+	int64_t n = 0;
+
+	if (client_status(h, CLIENT_ANSWER_MS, &status, &(struct err){0}) != 0)
+		return;
+	runs = json_get(status, "kept_runs");
+	first = json_cstr_of(json_at(runs, 0));
+	if (first != NULL && json_int64(json_get(status, "kept_operations"), &n)) {
+		u->ops = (unsigned)n;
+		u->runs = (unsigned)json_length(runs);
+		snprintf(u->run, sizeof(u->run), "%s", first);
+	}
+	json_unref(status);
+}
+
+/* Where none runs. What cannot be looked at is not said. */
+static void
+look_for_unwatched(const struct home *h, struct unwatched *u)
+{
 	struct store *s = NULL;
-	struct buf text = {0};
 	struct err e = {0};
 
-	if (store_open(h, STORE_COMMAND, false, STORE_BUSY_MS, &s, &e) == 0 &&
-	    unwatched_count(h, s, &u, &e) == 0 && u.ops > 0) {
-		unwatched_text(&u, &text);
-		cli_note("%s until a supervisor runs", buf_text(&text));
-		cli_hint("flowsup supervisor   # or: flowsup stop %s", u.run);
-	}
+	if (store_open(h, STORE_DRY, false, STORE_BUSY_MS, &s, &e) == 0)
+		(void)unwatched_count(h, s, u, &e);
 	store_close(s);
+}
+
+/* What goes on without it has its limits from it alone. */
+static void
+say_unwatched(const struct unwatched *u)
+{
+	struct buf text = {0};
+
+	if (u->ops > 0) {
+		unwatched_text(u, &text);
+		cli_note("%s until a supervisor runs", buf_text(&text));
+		cli_hint("flowsup supervisor   # or: flowsup stop %s", u->run);
+	}
 	buf_clear(&text);
 }
 
@@ -572,6 +600,7 @@ run_stop(struct cli *c, struct err *e)
 	struct client_stop how = {.all = cli_flag(c, "all"), .now = cli_flag(c, "now"),
 	    .limit_ns = cli_int(c, "timeout", cli_flag(c, "now") ? STOP_NOW_S * NS_PER_S : -1),
 	    .waits = say_what_is_waited_for};
+	struct unwatched u = {0};
 	bool was_up = false;
 	struct home h;
 	int rc;
@@ -592,6 +621,8 @@ run_stop(struct cli *c, struct err *e)
 		home_close(&h);
 		return -1;
 	}
+	if (rc == 0 && !how.all)
+		ask_unwatched(&h, &u);
 	if (rc == 0)
 		rc = client_stop(&h, &how, &was_up, e);
 	if (how.all)
@@ -600,8 +631,10 @@ run_stop(struct cli *c, struct err *e)
 		err_hint(e, "flowsup supervisor stop --all --now");
 	if (rc == 0 && !was_up)
 		cli_note("no supervisor runs for '%s'", h.path);
-	if (rc == 0 && !how.all && !client_is_up(&h))
-		say_unwatched(&h);
+	if (rc == 0 && !how.all && !was_up)
+		look_for_unwatched(&h, &u);
+	if (rc == 0 && !how.all)
+		say_unwatched(&u);
 	home_close(&h);
 	return rc;
 }
