@@ -50,8 +50,8 @@ paste_is_elsewhere(const struct session *s)
 	struct proc_place there, here;
 	bool other_boot;
 
-	return s->status == STATUS_CRASHED && proc_place_parse(s->place, &there) && proc_place_here(&here, NULL) == 0 &&
-	    !proc_place_is(&there, &here, &other_boot);
+	return s->status == STATUS_CRASHED && s->place != NULL && proc_place_parse(s->place, &there) &&
+	    proc_place_here(&here, NULL) == 0 && !proc_place_is(&there, &here, &other_boot);
 }
 
 /* Nothing that ran elsewhere can be taken over. Who reads no files does not know whether it was in flight; where it
