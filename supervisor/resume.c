@@ -73,6 +73,7 @@ resume_refuse(struct examining *x, size_t i, int check, const char *flag, const 
 {
 	x->plan->rows[i].check = check;
 	x->plan->rows[i].flag = flag;
+	x->plan->rows[i].lifted = NULL;
 	resume_decide(x, i, RESUME_REFUSED, "%s", reason);
 	resume_fail(x->plan, check, x->in->flow->ops[i].id, flag, "%s", reason);
 }
@@ -766,6 +767,7 @@ examine_operations(struct examining *x)
 	check_providers(x);
 	resume_check_emitters(x);
 	resume_check_variables(x);
+	resume_check_programs(x);
 	check_lost(x);
 	for (i = 0; i < f->nops; i++)
 		x->plan->counts[x->plan->rows[i].action]++;

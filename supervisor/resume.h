@@ -83,6 +83,7 @@ struct resume_input {
 	bool may_have_gone_on; /* it is a copy, and what its original has started since is not known */
 	const struct json *facts;
 	const struct json *answers; /* to conditions on responses in files, by operation (flow_answers_read); or NULL */
+	const char *directory; /* that the run was started in; NULL: neither it nor programs are looked for */
 	const char *artifact_root_problem; /* NULL: it is there */
 	/* What runs again by request, by operation id, or NULL: {"why": TEXT, "flag": OPTION} or, where it
 	 * cannot, also "problem": TEXT. The flow has its definition as it will run. */
@@ -125,7 +126,8 @@ struct resume_plan {
 	size_t nrows;
 	/* [{"check":N,"op":ID or null,"message":TEXT,"flag":OPTION or null}]; empty: accepted.
 	 * Beside them, where it is so: "name" (of what is withheld and may be left out), "variable" (it has to
-	 * be set), "hint" (the command that shows how to mend it). */
+	 * be set), "directory" (it has to be made), "needed" (what has to be there, as people call it), "hint" (the
+	 * command that shows how to mend it). */
 	struct json *failures;
 	/* [{"id","parent","parent_fate","status","unsaved"}]: added, and not carried over; parent_fate: "runs
 	 * again" or "is left out"; unsaved: how it is though no outcome is recorded, or null */

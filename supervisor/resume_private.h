@@ -12,6 +12,14 @@ struct history {
 	struct attempt_line *end;  /* of the latest attempt, or NULL */
 };
 
+/* The program that was looked for last. */
+struct programs {
+	const struct flow_how *how;
+	enum flow_kind kind;
+	struct buf name;
+	struct err why; /* ERR_NONE: it is there, or only its start tells */
+};
+
 struct examining {
 	const struct resume_input *in;
 	struct resume_plan *plan;
@@ -20,6 +28,7 @@ struct examining {
 	const struct json *digested; /* the response that was looked at last, and its digest */
 	char digest[CKPT_DIGEST_TEXT];
 	struct lacking lacking; /* variables that what is to run requires */
+	struct programs programs;
 	bool failed;		    /* memory ran out */
 };
 
@@ -49,5 +58,9 @@ void resume_check_turn(struct examining *x, size_t i);
 void resume_check_added(struct examining *x, size_t i);
 /* Once all was decided: what is independent may stand before who asked for it. */
 void resume_check_emitters(struct examining *x);
+
+/* ---- resume_programs.c: once all was decided ---- */
+
+void resume_check_programs(struct examining *x);
 
 #endif

@@ -508,6 +508,7 @@ examine_once(struct resuming *r, struct err *e)
 	    .lacks_room = r->is_run && json_get(r->t->session.metadata, META_MAX_OPS) != NULL,
 	    .facts = r->facts,
 	    .again = r->again,
+	    .directory = r->has_launch ? r->launch.cwd : ".",
 	    .artifact_root_problem = r->root_problem,
 	    .recorded_environment = r->environment,
 	    .current_environment = environ,
@@ -585,7 +586,7 @@ supposed_options(const struct resuming *r)
 static bool
 is_listed(const struct json *all, const struct json *failure)
 {
-	static const char *const members[] = {"check", "op", "flag", "name", "variable"};
+	static const char *const members[] = {"check", "op", "flag", "name", "variable", "directory", "needed"};
 	struct json_iter it = json_iterate(all);
 	const struct json *one;
 	size_t i;

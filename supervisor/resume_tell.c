@@ -1,4 +1,5 @@
 /* resume: what is said before, instead of and about it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,16 +148,43 @@ add_home(const struct resuming *r, struct buf *to)
 	}
 }
 
+/* What the environment lacks: it is given before, and the command stays as it is. */
+static bool
+asks_for(const struct json *failure)
+{
+	return json_get(failure, "variable") != NULL || json_get(failure, "directory") != NULL ||
+	    json_get(failure, "needed") != NULL;
+}
+
 /* A variable that has to be set is asked for first. */
 static void
 ask_for(const struct json *failure, struct buf *to)
 {
 	const char *variable = json_cstr_of(json_get(failure, "variable"));
+	const char *directory = json_cstr_of(json_get(failure, "directory"));
 
+	if (directory != NULL) {
+		buf_puts(to, "mkdir -p ");
+		text_shell_word(to, directory);
+		buf_puts(to, "; ");
+	}
 	if (variable == NULL || getenv(variable) != NULL)
 		return;
 	lacking_command(variable, to);
 	buf_puts(to, "; ");
+}
+
+/* What no command gives: the first of it. */
+static void
+say_needed(const struct json *failure, bool more, struct buf *to)
+{
+	const char *needed = json_cstr_of(json_get(failure, "needed"));
+
+	if (needed == NULL)
+		return;
+	buf_puts(to, "   # once ");
+	text_shell_word(to, needed);
+	buf_puts(to, more ? " and what else is missing can be used" : " can be used");
 }
 
 static void
@@ -268,7 +296,7 @@ command_of(const struct resuming *r, const struct json *failure, int way, struct
 {
 	size_t lift = lift_of(failure);
 	const char *name = json_cstr_of(json_get(failure, "name"));
-	bool asks = json_get(failure, "variable") != NULL;
+	bool asks = asks_for(failure);
 	size_t i;
 
 	if (way > 1 || (lift == LIFTS ? (name == NULL && !asks) || way > 0 : way > 0 && lifts[lift].other == NULL))
@@ -291,6 +319,7 @@ command_of(const struct resuming *r, const struct json *failure, int way, struct
 	if (lift == LIFT_FAILED && way == 0 && asks_next_for_context(r, failure) &&
 	    !stands_behind(failure, lifts[LIFT_CONTEXT].option))
 		buf_printf(to, " --%s", lifts[LIFT_CONTEXT].option);
+	say_needed(failure, false, to);
 	return true;
 }
 
@@ -301,7 +330,7 @@ all_can_be_lifted(const struct resuming *r)
 	const struct json *one;
 
 	while (json_next(&it, NULL, &one))
-		if (lift_of(one) == LIFTS && json_get(one, "name") == NULL && json_get(one, "variable") == NULL)
+		if (lift_of(one) == LIFTS && json_get(one, "name") == NULL && !asks_for(one))
 			return false;
 	return true;
 }
@@ -325,6 +354,22 @@ is_said_already(const struct resuming *r, size_t lift)
 {
 	return (lift == LIFT_DENIED || lift == LIFT_HOPELESS) &&
 	    (any_failure_has(r, RESUME_LIFTS_FAILED) || (lift == LIFT_HOPELESS && any_failure_has(r, RESUME_LIFTS_DENIED)));
+}
+
+static void
+say_all_needed(const struct resuming *r, struct buf *to)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	const struct json *one, *first = NULL;
+	bool more = false;
+
+	while (json_next(&it, NULL, &one)) {
+		if (json_get(one, "needed") == NULL)
+			continue;
+		more = more || (first != NULL && !json_equal(json_get(first, "needed"), json_get(one, "needed")));
+		first = first != NULL ? first : one;
+	}
+	say_needed(first, more, to);
 }
 
 /* The command that lifts all of them at once; where there is none, the one that begins a run anew; nothing
@@ -366,6 +411,7 @@ whole_command(const struct resuming *r, struct buf *to)
 	while (json_next(&it, NULL, &one))
 		if (json_get(one, "name") != NULL)
 			add_without(to, json_cstr_of(json_get(one, "name")));
+	say_all_needed(r, to);
 }
 
 static void
@@ -719,25 +765,48 @@ hint_whole(const struct resuming *r, struct err *e)
 	return -1;
 }
 
+/* Check 10 alone is no matter of what was recorded: this environment cannot run it. */
+static bool
+lacks_environment_alone(const struct resuming *r)
+{
+	struct json_iter it = json_iterate(r->plan.failures);
+	const struct json *one;
+	int64_t check;
+
+	while (json_next(&it, NULL, &one))
+		if (!json_int64(json_get(one, "check"), &check) || check != 10)
+			return false;
+	return true;
+}
+
+/* tail: what else is said. */
+static int
+set_refused(const struct resuming *r, const char *tail, struct err *e)
+{
+	bool here = lacks_environment_alone(r);
+
+	err_set(e, here ? ERR_ENVIRONMENT : ERR_REFUSED, "%s cannot be %s %s%s", r->label,
+	    r->fork ? "forked" : "resumed", here ? "here" : "faithfully", tail);
+	return hint_whole(r, e);
+}
+
 int
 resuming_refused(struct resuming *r, struct err *e)
 {
 	size_t n = json_length(r->plan.failures);
+	char tail[64];
 
 	if (r->c->json)
 		out_json(r->c->out, resuming_json(r));
 	else
 		tell_failures(r);
-	err_set(e, ERR_REFUSED, "%s cannot be %s faithfully: %zu reason%s; nothing was started",
-	    r->label, r->fork ? "forked" : "resumed", n, n == 1 ? "" : "s");
-	return hint_whole(r, e);
+	snprintf(tail, sizeof(tail), ": %zu reason%s; nothing was started", n, n == 1 ? "" : "s");
+	return set_refused(r, tail, e);
 }
 
 int
 resuming_dry_run(struct resuming *r, struct err *e)
 {
-	bool accepted = resume_is_accepted(&r->plan);
-
 	/* Of several, each says which it is. */
 	if (!r->c->json && !r->fork && cli_flag(r->c, "all-crashed"))
 		out_printf(r->c->out, "%s:\n", r->label);
@@ -745,10 +814,9 @@ resuming_dry_run(struct resuming *r, struct err *e)
 		out_json(r->c->out, resuming_json(r));
 	else
 		print_table(r);
-	if (accepted)
+	if (resume_is_accepted(&r->plan))
 		return 0;
 	if (!r->c->json)
 		tell_failures(r);
-	err_set(e, ERR_REFUSED, "%s cannot be %s faithfully", r->label, r->fork ? "forked" : "resumed");
-	return hint_whole(r, e);
+	return set_refused(r, "", e);
 }

@@ -135,6 +135,8 @@ int proc_start(const struct proc_spawn *what, struct proc_child *out, struct pro
 /* The look-up that proc_start does, alone: full path to *out, or -1 ERR_ENVIRONMENT with a
  * message that names the nearest program of the search path in its hint where there is one. */
 int proc_find_program(const char *name, const char *search_path, struct buf *out, struct err *e);
+/* The same; what is relative lies below the directory `base`. */
+int proc_find_at(int base, const char *name, const char *search_path, struct buf *out, struct err *e);
 
 /* ---- Ending ---- */
 

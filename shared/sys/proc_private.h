@@ -20,10 +20,6 @@ bool proc_stat_parse(const char *line, struct proc_stat *out);
 enum proc_moment { PROC_RUNS, PROC_AT_EXEC, PROC_WITHOUT_MEMORY };
 enum proc_moment proc_moment(pid_t pid);
 
-/* As proc_find_program; relative parts of the search path lie below `base`. */
-int proc_find_at(int base, const char *name, const char *search_path, struct buf *out,
-    struct err *e);
-
 /* ---- Walks over /proc ---- */
 
 DIR *proc_open_dir(struct err *e);

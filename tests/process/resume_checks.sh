@@ -87,4 +87,34 @@ run=${run%%[[:space:]]*}
 sed -i 's/"result_digest":"[^"]*"/"result_digest":null/g' "$FLOWSUP_HOME/runs/$run"/checkpoint.json*
 check "null is nothing to be compared with, for verify" "$FLOWSUP" checkpoint verify "$run"
 check "and for a resume" "$FLOWSUP" resume "$run" --retry-failed --dry-run
+# ---- Check 10: what this environment lacks ----
+mkdir here bin
+printf '#!/bin/sh\necho prog >>"%s/ran"\nexit 1\n' "$T" >bin/prog
+chmod +x bin/prog
+printf '%s\n' 'plan:' '  - {id: b, exec: [prog]}' '  - {id: c, needs: [b], exec: [made.later]}' >lacks.yaml
+run=$(cd here && PATH=$PATH:$T/w/bin "$FLOWSUP" start ../lacks.yaml --wait 2>"$T/err")
+runs=$("$FLOWSUP" list --json | wc -l)
+mv bin/prog away
+out=$(dry --retry-failed)
+equal "a program that is not there is 78" "78 10" "$? $(checks "$out")"
+matches "and is named" '"op":"b","message":"cannot execute \\"prog\\"' "$out"
+rmdir here
+out=$("$FLOWSUP" resume "$run" --retry-failed 2>&1)
+equal "so is the directory that the run was started in" 78 $?
+matches "both are said" "started in '$T/w/here': No such file.*operation b: cannot execute \"prog\"" "$out"
+matches "and how to go on" "hint: mkdir -p $T/w/here; flowsup resume $run --retry-failed   # once prog can be used" "$out"
+dry >"$T/out"
+equal "beside what nobody has allowed it is refused" 4 $?
+out=$("$FLOWSUP" fork "$run" --from b 2>&1)
+equal "a fork looks for the same" 78 $?
+matches "and says so" "cannot be forked here: 2 reasons" "$out"
+equal "nothing was made" "$runs" "$("$FLOWSUP" list --json | wc -l)"
+mkdir here
+mv away bin/prog
+out=$("$FLOWSUP" resume "$run" --retry-failed --wait 2>&1)
+equal "with both it goes on, whatever others may make" "1 2" "$? $(wc -l <"$T/ran")"
+printf 'plan: [{id: a, cwd: "%s", run: "exit 1"}]\n' "$T" >lacks.yaml
+run=$(cd here && "$FLOWSUP" start ../lacks.yaml --wait 2>"$T/err")
+rmdir here
+check "who has a directory of its own needs no other" dry --retry-failed
 plan
