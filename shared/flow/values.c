@@ -327,6 +327,8 @@ read_duration(struct reader *r, const struct key *k, const struct json *v, void 
 		    "units are w, d, h, m, s, ms: 90s, 2h30m, 1.5h; a bare number is seconds");
 	else if (ns == 0)
 		problem(r, v, "\"%s\" must be longer than nothing", k->name);
+	else if (ns < NS_PER_MS) /* what is recorded and shown goes no further */
+		problem(r, v, "\"%s\" must be at least 1ms", k->name);
 	else
 		*(int64_t *)to = ns;
 	buf_clear(&b);
@@ -512,6 +514,8 @@ read_command_list(struct reader *r, const struct key *k, const struct json *v, v
 		*(const struct json **)to = v;
 }
 
+enum { APART_MOST = 1000 }; /* of more it is found when they are looked at */
+
 /* The directory itself is no file in it. */
 static bool
 is_itself(const char *path)
@@ -519,6 +523,29 @@ is_itself(const char *path)
 	for (; path[0] == '.' && (path[1] == '/' || path[1] == '\0'); path += strspn(path, "/"))
 		path++;
 	return *path == '\0';
+}
+
+/* One of both would have to be a file and a directory. */
+static bool
+is_below(const char *path, const char *other)
+{
+	size_t len = strlen(other);
+
+	return strncmp(path, other, len) == 0 && path[len] == '/';
+}
+
+static void
+check_apart(struct reader *r, const struct key *k, const struct json *v, const char *const *list, size_t n)
+{
+	size_t i, j;
+
+	for (i = 0; i < n; i++)
+		for (j = 0; j < n; j++)
+			if (is_below(list[i], list[j])) {
+				hint(problem(r, v, "\"%s\" holds \"%.80s\" and \"%.80s\"", k->name, list[j], list[i]),
+				    "each is a file: none lies below another");
+				return;
+			}
 }
 
 void
@@ -541,9 +568,13 @@ read_paths(struct reader *r, const struct key *k, const struct json *v, void *to
 		if (text == NULL || !fs_path_is_inside(text) || is_itself(text))
 			hint(problem(r, item, "\"%s\" holds \"%.80s\"", k->name, text ? text : ""),
 			    "a path is relative to the operation's artifact directory, without \"..\"");
+		else if (r->origin != ORIGIN_STATE && text[strlen(text) - 1] == '/')
+			hint(problem(r, item, "\"%s\" holds \"%.80s\", a directory", k->name, text), "name the files in it");
 		else
 			list[n++] = text;
 	}
+	if (r->origin != ORIGIN_STATE && n <= APART_MOST)
+		check_apart(r, k, v, (const char *const *)list, n);
 	*(const char *const **)to = intern(&r->interned, list, (n + 1) * sizeof(*list));
 	if (*(const char *const **)to == NULL)
 		out_of_memory(r);
