@@ -735,6 +735,32 @@ lock_state(const struct home *h)
 	return held;
 }
 
+/* What stands where a supervisor makes its lock and its socket, and is none that it takes or replaces. */
+static bool
+say_in_the_way(struct doctor *d)
+{
+	static const char *const names[] = {HOME_LOCK, HOME_SOCKET};
+	char word[SHELL_WORD_TEXT];
+	struct buf path = {0}, hint = {0};
+	struct stat st;
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !any; i++) {
+		if (fstatat(d->home.fd, names[i], &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    (i == 0 ? S_ISREG(st.st_mode) : !S_ISDIR(st.st_mode)))
+			continue;
+		any = true;
+		buf_printf(&path, "%s/%s", d->home.path, names[i]);
+		buf_printf(&hint, "mv %s /var/tmp/", shell_word(word, buf_text(&path)));
+		doctor_say(d, GRADE_BROKEN, "supervisor", buf_text(&hint), "none runs, and none can: '%s' is %s", buf_text(&path),
+		    S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
+	}
+	buf_clear(&path);
+	buf_clear(&hint);
+	return any;
+}
+
 static void
 say_unwatched(struct doctor *d)
 {
@@ -769,6 +795,8 @@ check_supervisor(struct doctor *d)
 	} else if (lock == 1) {
 		doctor_say(d, GRADE_BROKEN, "supervisor", "flowsup supervisor restart",
 		    "one holds the lock but does not answer; it may be stopped");
+	} else if (say_in_the_way(d)) {
+		/* nothing else matters before it is away */
 	} else if (d->unwatched.ops > 0) {
 		say_unwatched(d);
 	} else if (fstatat(d->home.fd, HOME_SOCKET, &st, AT_SYMLINK_NOFOLLOW) == 0) {

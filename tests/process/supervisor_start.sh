@@ -140,6 +140,15 @@ wait_until eval '[ -z "$(supervisors)" ]'
 matches "one that is never to leave is told so" "--idle-exit=0" "$(tr '\0' ' ' <"/proc/$(supervisor_pid)/cmdline")"
 "$FLOWSUP" supervisor stop
 
+for name in supervisor.lock supervisor.sock; do
+	rm -f "${FLOWSUP_HOME:?}/$name"
+	mkdir "$FLOWSUP_HOME/$name"
+	equal "$name is a directory: none starts" 74 "$("$FLOWSUP" supervisor 2>/dev/null; echo $?)"
+	matches "and doctor says so" "broken supervisor none runs, and none can: '$FLOWSUP_HOME/$name' is a directory hint: mv $FLOWSUP_HOME/$name " \
+		"$("$FLOWSUP" doctor 2>&1 | paste -sd' ' | tr -s ' ')"
+	rmdir "$FLOWSUP_HOME/$name"
+done
+
 # ---- A long path ----
 FLOWSUP_HOME=$T/$(printf 'long%.0s' $(seq 40))/$(printf 'path%.0s' $(seq 40))
 check "a path longer than a socket address works" "$FLOWSUP" supervisor
