@@ -157,4 +157,16 @@ rm -rf "$T/z3"
 touch "$T/go"
 out=$("$FLOWSUP" --home "$T/z4" resume "$id" --wait 2>&1)
 equal "one whose original is gone goes on" 0 $?
+
+# ---- What failed belongs to each copy ----
+id=$("$FLOWSUP" --home "$T/z4" start --wait -- sh -c "echo x >>$T/failed; exit 1" 2>/dev/null)
+"$FLOWSUP" --home "$T/z4" supervisor stop >/dev/null 2>&1
+cp -a "$T/z4" "$T/z5"
+for home in "$T/z4" "$T/z5"; do
+	"$FLOWSUP" --home "$home" resume "$id" --retry-failed --wait >/dev/null 2>&1
+	"$FLOWSUP" --home "$home" resume "$id" --retry-failed >"$T/out" 2>&1
+	equal "a run that failed is resumed once in ${home##*/}" 4 $?
+	matches "as the refusal says" "already resumed" "$(cat "$T/out")"
+done
+equal "so it ran again in both" 3 "$(wc -l <"$T/failed")"
 plan
