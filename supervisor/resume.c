@@ -701,6 +701,14 @@ check_lost(struct examining *x)
 
 /* ---- All of it ---- */
 
+/* Refused only because it must not be repeated: with leave for that it runs again, and what is behind it is
+ * asked for as well, so that the one flag lifts nothing that was not said. */
+static bool
+would_repeat(const struct resume_row *row)
+{
+	return row->action == RESUME_REFUSED && row->check == 7 && row->entry != NULL;
+}
+
 static void
 decide_one(struct examining *x, size_t i)
 {
@@ -721,8 +729,8 @@ decide_one(struct examining *x, size_t i)
 		decide_failed(x, i);
 	rerun_behind(x, i);
 	skip_behind(x, i);
-	x->plan->rows[i].renewed = x->plan->rows[i].rerun || (x->plan->rows[i].entry == NULL &&
-	    x->plan->rows[i].action == RESUME_RUN && needs_rerun(x, i) != SIZE_MAX);
+	x->plan->rows[i].renewed = x->plan->rows[i].rerun || would_repeat(&x->plan->rows[i]) ||
+	    (x->plan->rows[i].entry == NULL && x->plan->rows[i].action == RESUME_RUN && needs_rerun(x, i) != SIZE_MAX);
 	resume_check_environment(x, i);
 	resume_check_conversation(x, i);
 	resume_check_turn(x, i);

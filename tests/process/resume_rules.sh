@@ -43,6 +43,28 @@ matches "what is lost" 'operation made: .*not carried over; by --accept-missing-
 matches "what is repeated" 'operation pay: .*by --rerun-in-flight' "$(cat "$T/err")"
 equal "and so it ran" "2 1 2 0" "$(times made) $(times bad) $(times pay) $(times after)"
 
+# ---- What must not be repeated behind what must not be repeated ----
+
+rm -f count good
+cat >dear.json <<-'DOC'
+	{"name": "dear", "plan": [
+	 {"id": "i", "idempotent": false, "artifacts": ["x"], "run": "echo i >>count; echo x >\"$FLOWSUP_ARTIFACTS/x\""},
+	 {"id": "k", "needs": ["i"], "idempotent": false, "run": "echo k >>count"},
+	 {"id": "m", "needs": ["k"], "run": "echo m >>count"},
+	 {"id": "bad", "needs": ["m"], "run": "[ -e good ]"}]}
+DOC
+run=$("$FLOWSUP" start dear.json --wait 2>"$T/err")
+rm "$(dir_of "$run")/artifacts/i/x"
+"$FLOWSUP" resume "$run" --retry-failed --accept-missing-artifacts -n >"$T/out" 2>"$T/err"
+equal "all that one flag would repeat is refused" "4 i refused, k refused, m will, bad will" \
+	"$? $(awk 'NR > 1 { printf "%s%s %s", (NR > 2 ? ", " : ""), $1, $2 }' "$T/out")"
+matches "each with its reason" "operation k: what it needs runs again, .*--rerun-in-flight" "$(cat "$T/err")"
+"$FLOWSUP" fork "$run" --from i -n >"$T/out" 2>"$T/err"
+matches "in a fork, too" "operation k: what it needs runs again, .*--rerun-in-flight" "$(cat "$T/err")"
+touch good
+"$FLOWSUP" resume "$run" --retry-failed --accept-missing-artifacts --rerun-in-flight --wait >/dev/null 2>"$T/err"
+equal "what was said is what runs" "0 2 2 2" "$? $(times i) $(times k) $(times m)"
+
 # ---- What has seen that another one was skipped ----
 
 rm -f count good
