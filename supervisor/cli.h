@@ -193,6 +193,8 @@ int cli_hint_command(const struct cli *c, const char *name, const char *instead,
 /* The same with the value that stands apart from an option that takes one only behind `=` joined to it; false,
  * without a hint, where there is none such, or it is not this operand (NULL: any). */
 bool cli_hint_joined(const struct cli *c, const char *operand, struct err *e);
+/* The word that is that option, where this operand could be the value; or NULL. */
+const char *cli_apart(const struct cli *c, const char *operand);
 /* The same with a further word behind all. */
 int cli_hint_with(const struct cli *c, const char *further, struct err *e);
 /* The same without operands; with `instead`, or NULL, in place of the word `at`. */

@@ -186,6 +186,14 @@ cli_hint_joined(const struct cli *c, const char *operand, struct err *e)
 	return true;
 }
 
+const char *
+cli_apart(const struct cli *c, const char *operand)
+{
+	char *const *apart = find_apart(c);
+
+	return apart != NULL && strcmp(apart[1], operand) == 0 ? apart[0] : NULL;
+}
+
 /* ---- A command of one's own that lacks its `--` ---- */
 
 static const struct cli_option *

@@ -351,8 +351,16 @@ start_misread(const struct cli *c, struct err *e)
 }
 
 static int
+value_instead(const char *option, const char *value, struct err *e)
+{
+	err_set(e, ERR_USAGE, "start: what to start is missing; %s %s is written %s=%s", option, value, option, value);
+	return err_hint(e, "flowsup start --help");
+}
+
+static int
 make_flow(struct cli *c, struct buf *name, struct flow **out, struct err *e)
 {
+	const char *option;
 	int r;
 
 	if (cli_flag(c, "each")) {
@@ -373,6 +381,9 @@ make_flow(struct cli *c, struct buf *name, struct flow **out, struct err *e)
 	}
 	start_name(c->operands[0], name);
 	r = start_document(c, c->operands[0], out, e);
+	option = r != 0 && access(c->operands[0], F_OK) != 0 ? cli_apart(c, c->operands[0]) : NULL;
+	if (option != NULL)
+		return value_instead(option, c->operands[0], e);
 	if (r != 0)
 		hint_at_command(c, e);
 	return r;

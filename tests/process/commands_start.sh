@@ -45,6 +45,8 @@ approve @last op --wait 1m30s|approve @last op --wait=1m30s
 start --reactive all never.yaml|start --reactive=all never.yaml
 stop --wait @last other|help stop
 LINES
+fails "such a value and no document" 2 "what to start is missing; --reactive all is written --reactive=all" \
+	"$FLOWSUP" start --reactive all
 head -c 100000000 /dev/zero | tr '\0' ' ' >large.yaml
 fails "an empty document" 2 "empty" "$FLOWSUP" start empty.yaml
 fails "a binary one" 2 "binary.yaml:1:1" "$FLOWSUP" start binary.yaml
