@@ -121,14 +121,16 @@ static void
 tell_sum(const struct cli *c, const struct gc_plan *p, const struct tally *sum, unsigned leftovers)
 {
 	bool dry = cli_flag(c, "dry-run");
+	struct buf more = {0};
 
-	char aside[sizeof(", and  left") + 24] = "";
-
+	if (p->needed > 0)
+		buf_printf(&more, " (%zu because later runs need %s)", p->needed, p->needed == 1 ? "it" : "them");
 	if (sum->aside > 0)
-		snprintf(aside, sizeof(aside), ", and %zu left", sum->aside);
-	cli_note("%zu run%s %sremoved, %zu kept (%zu because later runs need them)%s%s", sum->removed,
-	    sum->removed == 1 ? "" : "s", dry ? "would be " : "", p->kept + sum->held, p->needed, aside,
+		buf_printf(&more, ", and %zu left", sum->aside);
+	cli_note("%zu run%s %sremoved, %zu kept%s%s", sum->removed,
+	    sum->removed == 1 ? "" : "s", dry ? "would be " : "", p->kept + sum->held, buf_text(&more),
 	    leftovers == 0 ? "" : dry ? "; leftovers would be taken away too" : "; leftovers were taken away too");
+	buf_clear(&more);
 }
 
 static int

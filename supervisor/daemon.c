@@ -696,8 +696,8 @@ begin(struct daemon *d, struct err *e)
 		return begin_only(d, e);
 	if (take_everything(d, e) != 0)
 		return -1;
-	log_line(LOG_INFO, "version %s, process %ld, %u runs at hand", FLOWSUP_VERSION,
-	    (long)getpid(), d->workers.count);
+	log_line(LOG_INFO, "version %s, process %ld, %u run%s at hand", FLOWSUP_VERSION,
+	    (long)getpid(), d->workers.count, d->workers.count == 1 ? "" : "s");
 	write_stamp(d);
 	want_scan(d, true);
 	place_look(d);

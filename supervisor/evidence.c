@@ -21,8 +21,8 @@ compare(int fd, const struct stat *st, const struct json *size, const struct jso
 
 	*out = EVIDENCE_WRONG;
 	if (json_uint64(size, &recorded) && recorded != (uint64_t)st->st_size)
-		buf_printf(why, "has %lld bytes, recorded were %llu", (long long)st->st_size,
-		    (unsigned long long)recorded);
+		buf_printf(why, "has %lld byte%s, recorded were %llu", (long long)st->st_size,
+		    st->st_size == 1 ? "" : "s", (unsigned long long)recorded);
 	else if (json_type(digest) == JSON_NULL)
 		*out = EVIDENCE_UNRECORDED;
 	else if (ckpt_digest_file(fd, now, &bytes, e) != 0)

@@ -52,8 +52,8 @@ daemon_lost_home(struct daemon *d)
 	if (d->phase == PHASE_STOPPING)
 		return false;
 	if (d->phase != PHASE_LEAVING)
-		log_line(LOG_ERROR, "'%s': %s; %u workers go on without a supervisor", d->home.path,
-		    what, d->workers.count);
+		log_line(LOG_ERROR, "'%s': %s; %u worker%s without a supervisor", d->home.path,
+		    what, d->workers.count, d->workers.count == 1 ? " goes on" : "s go on");
 	daemon_leave(d, what);
 	return true;
 }

@@ -35,8 +35,9 @@ tell(const struct end_arguments *a, const struct endops_result *r)
 {
 	struct buf text = {0};
 
-	log_line(LOG_INFO, "run %s: %u processes of %s were ended (%s), %u by SIGKILL", a->run_id,
-	    r->found, a->op != NULL ? a->op : "its operations", a->class, r->killed);
+	log_line(LOG_INFO, "run %s: %u process%s of %s %s ended (%s), %u by SIGKILL", a->run_id,
+	    r->found, r->found == 1 ? "" : "es", a->op != NULL ? a->op : "its operations", r->found == 1 ? "was" : "were",
+	    a->class, r->killed);
 	if (json_length(r->left) > 0) {
 		endops_tell_left(r, &text);
 		log_line(LOG_WARNING, "run %s: it could not be proved that nothing is left: %s",

@@ -148,4 +148,7 @@ rm -f "$FLOWSUP_HOME/gc.last"
 check "the supervisor removes what the configuration does not keep" wait_until away "$ancient"
 check "and says so" wait_until logged "gc by the configuration: exit 0: 1 run removed"
 "$FLOWSUP" supervisor stop
+"$FLOWSUP" start --home "$T/other" --foreground -- true >/dev/null 2>&1
+matches "what nothing needs is not counted as needed" "0 runs would be removed, [0-9]+ kept$" \
+	"$("$FLOWSUP" gc --dry-run --keep-days 30 --home "$T/other" 2>&1)"
 plan
