@@ -50,6 +50,7 @@ struct follower {
 	struct buf waits;     /* of a run in the queue: for what, by the row that was read last */
 	bool waits_told;
 	struct json *ending; /* view_ending() of the row that was read last; or NULL */
+	const char *ending_told; /* what was printed of it last */
 	struct json *asked; /* what waits for a person and was printed, by operation; or NULL */
 	int64_t done;	      /* most that anybody said; the row lags behind */
 	int64_t deadline_ns;  /* 0: none */
@@ -213,7 +214,10 @@ read_row(struct follower *w, struct err *e)
 	w->row_at_ns = clock_monotonic_ns();
 	note_waits(w);
 	json_unref(w->ending);
-	w->ending = w->f->show == FOLLOW_LIVE ? view_ending(w->f->store, &w->session) : NULL;
+	if (w->f->show == FOLLOW_LIVE || w->f->show == FOLLOW_LINES)
+		w->ending = view_ending(w->f->store, &w->session);
+	else
+		w->ending = NULL;
 	return 0;
 }
 
@@ -378,6 +382,32 @@ say_status(struct follower *w)
 	if (s->status == STATUS_PAUSED) {
 		buf_puts(&b, "; to go on: ");
 		paste_command(&b, "ctl resume", w->f->home_option, w->run_id, NULL);
+	}
+	out_text(w->f->out, buf_view(&b), false);
+	out_puts(w->f->out, "\n");
+	buf_clear(&b);
+}
+
+/* As the live display says it: what ends what runs does not come by itself. */
+static void
+say_ending(struct follower *w)
+{
+	const char *mode = render_member(json_get(w->ending, "stopping"), "mode"), *what = NULL;
+	bool now = strcmp(mode, "now") == 0;
+	char progress[PROGRESS_TEXT];
+	struct buf b = {0};
+
+	if (mode[0] != '\0')
+		what = now ? "is stopping now" : "is stopping";
+	else if (json_type(json_get(w->ending, "draining")) == JSON_OBJECT)
+		what = "is past its deadline";
+	if (w->f->show != FOLLOW_LINES || status_is_terminal(w->session.status) || what == NULL || what == w->ending_told)
+		return;
+	w->ending_told = what;
+	buf_printf(&b, "run %s %s%s", w->run_id, what, render_done(w->session.done, w->session.total, progress));
+	if (!now) {
+		buf_puts(&b, "; to end what runs: ");
+		paste_command(&b, "stop --now", w->f->home_option, w->run_id, NULL);
 	}
 	out_text(w->f->out, buf_view(&b), false);
 	out_puts(w->f->out, "\n");
@@ -704,6 +734,7 @@ turn(struct follower *w, int *status, struct err *e)
 		return true;
 	take_done(w, (int64_t)(w->tally.saved + w->tally.skipped));
 	say_status(w);
+	say_ending(w);
 	say_waiting(w);
 	say_held_up(w);
 	out_flush(w->f->out);

@@ -156,6 +156,8 @@ describe(struct worker *w, const struct err *why)
 	}
 	if (w->status == STATUS_CRASHED)
 		buf_printf(&text, "%s (%s)", reason_text(w->reason_code), proc_signal_name(w->asked_by));
+	if (w->status == STATUS_CANCELLED && !was_withheld(w) && w->counts.failed == 0)
+		buf_printf(&text, "%s, but nothing was left undone", reason_text(w->reason_code));
 	if (w->status == STATUS_TIMED_OUT) {
 		buf_puts(&text, reason_text(w->reason_code));
 		add_lacking(w, &text);

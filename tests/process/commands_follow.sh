@@ -186,6 +186,47 @@ equal "ctl resume --wait: applied" 0 $?
 equal "then it goes on to its end" 0 $?
 wait $watcher
 
+# ---- What starts nothing more ----
+cat >ends.yaml <<'FLOW'
+plan:
+  - {id: works, run: 'read x <never'}
+  - {id: later, needs: [works], run: 'true'}
+FLOW
+rm -f never && mkfifo never
+for how in stop deadline; do
+	if [ $how = stop ]; then
+		limit= said='is stopping'
+	else
+		limit='--timeout 500ms' said='is past its deadline'
+	fi
+	fresh id lines
+	# shellcheck disable=SC2086 # no word at all is meant
+	"$FLOWSUP" start --wait $limit ends.yaml >id 2>lines &
+	watcher=$!
+	wait_until [ -s id ] || exit 1
+	id=$(cat id)
+	wait_until status_is "$id" running
+	[ $how = deadline ] || "$FLOWSUP" stop "$id" 2>/dev/null
+	check "$how: who waits is told, with the command that ends what runs" \
+		wait_until grep -q "^run $id $said, 0 of 2 done; to end what runs: flowsup stop --now $id\$" lines
+	fresh watched
+	"$FLOWSUP" watch "$id" >watched 2>/dev/null &
+	later=$!
+	check "$how: also who comes later" \
+		wait_until grep -q "^run $id $said, 0 of 2 done; to end what runs: flowsup stop --now $id\$" watched
+	"$FLOWSUP" stop --now "$id" 2>/dev/null
+	wait $watcher $later
+	equal "$how: once" 1 "$(grep -c 'to end what runs' lines)"
+done
+printf 'plan: [{id: last, run: "read x <never"}]\n' >last.yaml
+id=$("$FLOWSUP" start last.yaml)
+wait_until worker_is_ready "$id"
+"$FLOWSUP" stop --wait=30s "$id" 2>/dev/null
+echo >never
+"$FLOWSUP" wait "$id"
+equal "a stop that left nothing undone is a stop all the same" 143 $?
+matches "and says so" "status +cancelled: stopped, but nothing was left undone " "$("$FLOWSUP" show "$id")"
+
 # ---- A gate that was there before ----
 printf 'plan:\n  - {id: deploy, gate: approve, run: "true"}\n  - {id: late, needs: [deploy], gate: approve, run: "true"}\n' >approve.yaml
 id=$("$FLOWSUP" start approve.yaml)
