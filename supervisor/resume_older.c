@@ -26,15 +26,23 @@ is_same(const struct json *a, const struct json *b)
 	return a == NULL || b == NULL ? a == b : json_equal(a, b);
 }
 
+/* By its digest: a response that does not fit that is no older one, but refused as what it is. */
+static bool
+is_same_response(const struct json *entry, const struct json *copied)
+{
+	const struct json *digest = json_get(entry, "result_digest");
+
+	return json_type(digest) == JSON_STRING ? is_same(digest, json_get(copied, "result_digest"))
+	    : is_same(json_get(entry, "response"), json_get(copied, "response"));
+}
+
 /* Whether the copy says the same; a file may have another path in it. */
 static bool
 says_outcome(const struct json *entry, const struct json *copied)
 {
-	const struct json *response = json_get(entry, "response");
-
 	return has_outcome(copied) && is_same(json_get(entry, "status"), json_get(copied, "status")) &&
 	    is_same(json_get(entry, "turns"), json_get(copied, "turns")) &&
-	    (ckpt_is_file(entry) || is_same(response, json_get(copied, "response")));
+	    (ckpt_is_file(entry) || is_same_response(entry, copied));
 }
 
 static size_t
@@ -132,6 +140,9 @@ resuming_check_older(const struct resuming *r, int run_fd, const struct attempts
 	size_t outcomes, more = 0;
 	int rc;
 
+	/* What it says is not known; why it cannot be loaded is told. */
+	if (r->load_failed)
+		return 0;
 	if (load_own(run_fd, &state, e) != 0)
 		return -1;
 	/* Each of its lines is a start or an end that the copy has not. */

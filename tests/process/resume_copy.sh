@@ -128,6 +128,28 @@ refused "nor from an export" "'x' is that of run $run, which has completed" resu
 cp -a "$(dir_of "$run")" fourth
 equal "where the copy says so too there is nothing to do" 0 "$(resume ./fourth 2>/dev/null >&2; echo $?)"
 
+# ---- A copy that is refused as it stands ----
+rm -rf log go.* early
+run=$("$FLOWSUP" start --checkpoint-format 2 once.yaml)
+touch go.a
+wait_until status_is "$run" failed
+edited() { # EXPRESSION: a copy, changed in Perl with the state in $s
+	rm -rf edited
+	cp -a "$(dir_of "$run")" edited
+	perl -MJSON::PP -0777 -i -pe 'BEGIN { $how = shift } my $s = decode_json($_); eval $how; die $@ if $@; $_ = encode_json($s)' \
+		"$1" edited/checkpoint.json
+}
+edited '$s->{ops}{a}{status} = "running"'
+refused "an entry of a status that none can have" "'./edited': checkpoint refused: unknown_status in checkpoint.json" \
+	resume ./edited --retry-failed
+edited '$s->{ops}{k} = {%{$s->{ops}{a}}, agent_id => "k", status => "pending"}'
+refused "one with a response and no end" "'./edited': checkpoint refused: .* in checkpoint.json" resume ./edited --retry-failed
+edited '$s->{ops}{a}{response} = "another"'
+refused "an edited response" "operation a: its recorded response does not match its digest" resume ./edited --retry-failed
+edited 'delete $s->{ops}{a}'
+refused "while one that lacks an outcome" "'./edited' is an older copy of run $run, which holds 1 more outcome" \
+	resume ./edited --retry-failed
+
 # ---- What an export leaves behind lies in the run ----
 cat >made.yaml <<'END'
 plan:
