@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "flowsup/heartbeat.h"
 #include "flowsup/ipc.h"
 #include "flowsup/log.h"
 #include "daemon.h"
@@ -48,6 +50,8 @@ outfit_clear(struct outfit *o)
 static int
 outfit_make(struct outfit *o, int run_fd, struct proc_failure *failure, struct err *e)
 {
+	const struct heartbeat start = {0, clock_monotonic_ns()};
+
 	*o = (struct outfit){-1, -1, -1, {-1, -1}, {-1, -1}};
 	o->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (o->null < 0) {
@@ -61,7 +65,7 @@ outfit_make(struct outfit *o, int run_fd, struct proc_failure *failure, struct e
 		return err_sys(e, ERR_IO, errno, "open '%s'", WORKER_LOG);
 	}
 	o->heartbeat = memfd_create("flowsup-heartbeat", MFD_CLOEXEC);
-	if (o->heartbeat < 0 || ftruncate(o->heartbeat, sizeof(uint64_t)) != 0) {
+	if (o->heartbeat < 0 || pwrite(o->heartbeat, &start, sizeof(start), 0) != sizeof(start)) {
 		*failure = (struct proc_failure){"make the heartbeat", errno};
 		return err_sys(e, ERR_IO, errno, "memfd_create");
 	}

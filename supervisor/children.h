@@ -33,8 +33,6 @@ struct worker {
 	struct source channel;
 	int gate;      /* until it is let go, else -1: it has not touched its run, whose row is still queued */
 	int heartbeat; /* memfd, or -1 while an adopted one has not sent it */
-	uint64_t beats;
-	int64_t beats_since_ns; /* when this count was first read; 0: never */
 	int64_t watchdog_ns; /* 0: none */
 	uint64_t watched_beats;
 	int64_t watched_since_ns; /* the last sign of life that the watchdog saw */
@@ -92,7 +90,7 @@ void children_reap(struct daemon *d);
 /* The worker has ended. end may say "not known". Frees w. */
 void worker_gone(struct worker *w, const struct proc_end *end, const char *reason);
 /* Reads the heartbeat and judges it; for display only. */
-bool worker_is_stalled(struct worker *w);
+bool worker_is_stalled(const struct worker *w);
 /* Takes the limit out of a run's policy. watchdog.c */
 void watchdog_set(struct worker *w, const struct json *policy);
 void watchdogs_look(void *daemon); /* timer */

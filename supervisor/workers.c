@@ -2,11 +2,11 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "flowsup/clock.h"
 #include "flowsup/fs.h"
+#include "flowsup/heartbeat.h"
 #include "flowsup/log.h"
 #include "daemon.h"
 
@@ -301,28 +301,12 @@ worker_poke(struct worker *w)
 
 /* ---- Alive but stuck ---- */
 
-/*
- * The worker writes its count every 2 s. Two signs must agree, since the file's time is wall clock
- * and may jump: it is old, and the count is the one of an earlier look, if there was one.
- */
 bool
-worker_is_stalled(struct worker *w)
+worker_is_stalled(const struct worker *w)
 {
-	int64_t now = clock_monotonic_ns(), limit = WORKER_STALLED_MS * NS_PER_MS;
-	struct stat st;
-	uint64_t beats;
-	bool same;
+	struct heartbeat last;
 
-	if (w->heartbeat < 0 ||
-	    pread(w->heartbeat, &beats, sizeof(beats), 0) != (ssize_t)sizeof(beats))
-		return false;
-	same = w->beats_since_ns != 0 && beats == w->beats;
-	if (!same) {
-		w->beats = beats;
-		w->beats_since_ns = now;
-	}
-	if (same && now - w->beats_since_ns >= limit)
-		return true;
-	return fstat(w->heartbeat, &st) == 0 &&
-	    clock_wall_ns() - (st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec) >= limit;
+	return w->heartbeat >= 0 &&
+	    pread(w->heartbeat, &last, sizeof(last), 0) == (ssize_t)sizeof(last) &&
+	    clock_monotonic_ns() - last.at_ns >= WORKER_STALLED_MS * NS_PER_MS;
 }

@@ -252,9 +252,10 @@ control_look(struct worker *w)
 static void
 beat(struct worker *w)
 {
-	w->beats++;
+	w->heartbeat.count++;
+	w->heartbeat.at_ns = clock_monotonic_ns();
 	if (w->heartbeat_fd >= 0 &&
-	    pwrite(w->heartbeat_fd, &w->beats, sizeof(w->beats), 0) != sizeof(w->beats))
+	    pwrite(w->heartbeat_fd, &w->heartbeat, sizeof(w->heartbeat), 0) != sizeof(w->heartbeat))
 		fd_close(&w->heartbeat_fd);
 }
 

@@ -6,9 +6,11 @@
 export CLOCK_JUMP=$T/jump
 fact() { json "$("$FLOWSUP" list --json -n 100000 | grep "^{\"id\":\"$1\"")" "$2"; }
 is() { [ "$(fact "$1" status)" = "$2" ]; }
-jump() { echo "$1" >"$T/jump.new" && mv "$T/jump.new" "$T/jump"; }
+marks() { "$FLOWSUP" list --json | grep "^{\"id\":\"$1\"" | grep -oE '"marks":\[[^]]*\]'; }
+wall() { jump "$CLOCK_JUMP" "$1"; }
 settle() { "$FLOWSUP" supervisor status >/dev/null; "$FLOWSUP" list >/dev/null; }
-(export LD_PRELOAD=$BUILD/tests/preload/clock.so; exec "$FLOWSUP" supervisor)
+stalled_status() { "$FLOWSUP" supervisor status | grep "^$1" | grep -q stalled; }
+(export LD_PRELOAD=$BUILD/tests/preload/clock.so CLOCK_OF=flowsup; exec "$FLOWSUP" supervisor)
 
 cat >"$T/limits.yaml" <<END
 timeout: 30m
@@ -25,20 +27,31 @@ wait_until worker_is_ready "$run"
 wait_until is "$run" running
 worker=$(worker_pid "$run")
 for by in 3600 -3600 7200 0; do
-	jump "$by"
+	wall "$by"
 	settle
 	check "a jump to ${by}s: the worker lives" alive "$worker"
 	equal "and its run goes on" running "$(fact "$run" status)"
+	equal "it is not called stalled" '"marks":[]' "$(marks "$run")"
+	stalled_status "$run" && not_ok "nor by supervisor status"
 done
-marks=$("$FLOWSUP" list --json | grep -oE '"marks":\[[^]]*\]' | head -1)
-equal "it is not called stalled" '"marks":[]' "$marks"
+
+# One that shows no sign of life is, and at the first look, also after a jump back.
+stuck=$("$FLOWSUP" start "$T/limits.yaml")
+wait_until worker_is_ready "$stuck"
+stop_still "$(worker_pid "$stuck")"
+wall -3600
+limits_pass
+check "a stuck worker is called stalled after a jump back" stalled_status "$stuck"
+equal "also by list" '"marks":["stalled"]' "$(marks "$stuck")"
+kill -CONT "$(worker_pid "$stuck")"
+wall 0
 
 # A limit of 4 seconds, across two jumps, is one of 4 seconds.
 short=$("$FLOWSUP" start "$T/short.yaml")
 wait_until [ -e "$T/began" ]
-jump 3600
+wall 3600
 settle
-jump -3600
+wall -3600
 check "a limit fires, and not an hour late" wait_until is "$short" failed
 now=$(awk -v tick="$(getconf CLK_TCK)" '{ print int($1 * tick) }' /proc/uptime)
 began=$(sed -nE 's/.*"kind":"start","op":"op".*"start":([0-9]+).*/\1/p' "$FLOWSUP_HOME/runs/$short/attempts.log")
@@ -46,12 +59,12 @@ check "not early" [ $((now - began)) -ge $((4 * $(getconf CLK_TCK) - 1)) ]
 
 # Order and ids hold although time went back.
 one=$("$FLOWSUP" start -- true)
-jump -7200
+wall -7200
 two=$("$FLOWSUP" start -- true)
 check "what was started last is the last" wait_until is "$two" completed
 newest=$("$FLOWSUP" list --json -n 1 | sed -nE 's/^\{"id":"([^"]*)".*/\1/p')
 equal "also for list" "$two" "$newest"
-jump 3600
+wall 3600
 pid=$(supervisor_pid)
 kill -KILL "$pid"
 wait_until gone "$pid"
