@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "flowsup/endops.h"
 #include "flowsup/exits.h"
 #include "flowsup/clock.h"
@@ -49,6 +50,22 @@ in_flight_state(const struct home *h, int run_fd, const struct attempt *a, bool 
 		return "stopped";
 	/* Ended for a limit: so much is known, whoever saw it end. */
 	return ended || class[0] != '\0' ? "ended" : NULL;
+}
+
+bool
+in_flight_is_there(const struct attempt *a)
+{
+	struct proc_id now;
+
+	return proc_identify(a->id.pid, &now, NULL) == 0 && now.start_ticks == a->id.start_ticks;
+}
+
+bool
+in_flight_may_be_told(const struct session *s, const char *op)
+{
+	const struct json *found = json_get(s->metadata, "running_operations");
+
+	return found == NULL || json_find(found, "op", op) != NULL;
 }
 
 /* ---- An agent's final record ---- */
@@ -111,6 +128,7 @@ in_flight_has_final_record(const struct home *h, int run_fd, const struct flow *
 
 struct asking {
 	const struct home *home;
+	const struct session *session;
 	const struct run_files *files;
 	const struct json *from; /* where a fork begins, which takes over nothing; NULL: a resume */
 	bool same_boot;
@@ -151,6 +169,18 @@ has_final_record(const struct asking *a, const struct attempt *attempt)
 	return has;
 }
 
+/* Of one whose end is not written down: a resume asks for it first. */
+static bool
+may_become_known(const struct asking *a, const struct attempt *attempt)
+{
+	bool stopped = false;
+
+	if (!a->same_boot)
+		return false;
+	return in_flight_is_there(attempt) ||
+	    (client_supervisor(a->home, &stopped) != 0 && (stopped || in_flight_may_be_told(a->session, attempt->op)));
+}
+
 /* Without a line of its end. */
 static bool
 is_lost(const struct asking *a, const struct attempt_line *start)
@@ -165,6 +195,8 @@ is_lost(const struct asking *a, const struct attempt_line *start)
 	if (i == all->nopen || a->from != NULL)
 		return true;
 	state = in_flight_state(a->home, a->files->fd, &all->open[i], a->same_boot);
+	if (state == NULL && may_become_known(a, &all->open[i]))
+		return false;
 	return (state == NULL || strcmp(state, "stopped") == 0) && !has_final_record(a, &all->open[i]);
 }
 
@@ -297,7 +329,7 @@ in_flight_look(const struct home *h, const struct session *s, bool again, const 
     struct in_flight *out)
 {
 	struct run_files files;
-	struct asking a = {.home = h, .files = &files, .from = from};
+	struct asking a = {.home = h, .session = s, .files = &files, .from = from};
 	bool here = false, other_boot = true;
 	struct err e = {0};
 

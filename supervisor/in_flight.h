@@ -16,6 +16,13 @@ int in_flight_open_ops(const struct home *h, int run_fd, const struct attempt *a
  */
 const char *in_flight_state(const struct home *h, int run_fd, const struct attempt *a, bool same_boot);
 
+/* Whether its process is there, and be it to be reaped: that is done when its end is written down. */
+bool in_flight_is_there(const struct attempt *a);
+
+/* Whether the supervisor has not said all that it may have to say of an operation: once it has reported what the
+ * worker left, it has to say something of what it found running alone. */
+bool in_flight_may_be_told(const struct session *s, const char *op);
+
 /* Whether it is an agent's that has given its final record, before any command ended it: how its process ended does
  * not matter then. envp: the run's environment; NULL: this process's. Reads all of its output. */
 bool in_flight_has_final_record(const struct home *h, int run_fd, const struct flow *f, char *const *envp,

@@ -89,14 +89,10 @@ is_reported(const struct resuming *r)
 	return !r->is_run || json_get(r->t->session.metadata, "running_operations") != NULL;
 }
 
-/* Whether its process is there, and be it to be reaped: that is done when its end is written down. */
 static bool
 is_there(const struct looking *l, const struct attempt *a)
 {
-	struct proc_id now;
-
-	return l->same_boot && proc_identify(a->id.pid, &now, NULL) == 0 &&
-	    now.start_ticks == a->id.start_ticks;
+	return l->same_boot && in_flight_is_there(a);
 }
 
 static int
@@ -193,15 +189,10 @@ write_what_kernel_knows(const struct looking *l, const struct attempt *a, int pi
 	return kept_from_us(l, a, &why, e);
 }
 
-/* Whether the supervisor has not said all that it may have to say of it: once it has reported what the worker left,
- * it has to say something of what it found running alone. */
 static bool
 may_be_told(const struct looking *l, const struct attempt *a)
 {
-	if (!l->r->is_run)
-		return l->r->original[0] != '\0';
-	return !is_reported(l->r) ||
-	    json_find(json_get(l->r->t->session.metadata, "running_operations"), "op", a->op) != NULL;
+	return l->r->is_run ? in_flight_may_be_told(&l->r->t->session, a->op) : l->r->original[0] != '\0';
 }
 
 /* A dry run asks nobody to write an end down: a resume may know more, and asks first. */

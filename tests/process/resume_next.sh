@@ -122,4 +122,23 @@ kill -CONT "$supervisor"
 out=$("$FLOWSUP" resume "$run" --wait 2>&1)
 matches "the resume learns it" "pay taken over.*pay failed: ended by SIGKILL" "$(tr '\n' ' ' <<<"$out")"
 equal "and repeats nothing" 1 "$(wc -l <paid)"
+
+# So list and show suggest nothing for it either, once the run is known as crashed.
+rm -f paid
+run=$("$FLOWSUP" start pays.yaml)
+wait_until paid
+line=$(grep '"kind":"start","op":"pay"' "$(dir_of "$run")/attempts.log")
+pid=$(json "$line" pid)
+kill -KILL "$(worker_pid "$run")"
+wait_until status_is "$run" crashed
+supervisor=$(supervisor_pid)
+stop_still "$supervisor"
+kill -KILL "$(json "$line" reaper)" "$pid"
+wait_until gone "$pid"
+equal "list suggests a plain resume" "flowsup resume $run" \
+	"$(json "$("$FLOWSUP" list --json | grep -F "\"id\":\"$run\"")" resume_command)"
+equal "show too" "flowsup resume $run" "$(json "$("$FLOWSUP" show "$run" --json)" resume_command)"
+kill -CONT "$supervisor"
+"$FLOWSUP" resume "$run" --wait >"$T/out" 2>&1
+equal "which repeats nothing" 1 "$(wc -l <paid)"
 plan
