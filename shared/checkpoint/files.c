@@ -408,7 +408,7 @@ rotate(struct files *f, const struct state *s, bool *covered, struct err *e)
 	*covered = false;
 	/* From here to the end of the reset no record may follow the old generation's. */
 	f->journal_dead = true;
-	if (put_base(f, s, e) != 0)
+	if (place_keep_staging(&f->place, e) != 0 || put_base(f, s, e) != 0)
 		return -1;
 	f->bases_all++;
 	if (place_check_name(&f->place, after_base.base, CKPT_BASE, &f->base, f->base.size, e) != 0 ||

@@ -84,14 +84,29 @@ stat_name(const struct job *j, const char *what, int dirfd, const char *name, st
 
 /* ---- The staging directory ---- */
 
+struct staging_seams {
+	const char *make, *open, *inspect_run, *inspect;
+};
+static const struct staging_seams at_open = {
+	"ckpt.open.make_staging", "ckpt.open.staging", "ckpt.open.inspect_run", "ckpt.open.inspect_staging"};
+static const struct staging_seams anew = {
+	"ckpt.staging.make", "ckpt.staging.open", "ckpt.staging.inspect_run", "ckpt.staging.inspect"};
+
+/* What leads elsewhere, or to nothing, is no matter of storage: waiting does not bring it back. */
+static enum err_code
+code_of_lookup(int sys)
+{
+	return sys == ENOENT || sys == ENOTDIR || sys == ELOOP ? ERR_IDENTITY : ERR_IO;
+}
+
 static int
-staging_check(struct place *p, struct err *e)
+staging_check(struct place *p, const struct staging_seams *seams, struct err *e)
 {
 	struct stat st, run;
 
-	if (p->fs->fstat(p->fs, "ckpt.open.inspect_run", p->run_fd, &run) != 0)
+	if (p->fs->fstat(p->fs, seams->inspect_run, p->run_fd, &run) != 0)
 		return err_sys(e, ERR_IO, errno, "the run directory");
-	if (p->fs->fstat(p->fs, "ckpt.open.inspect_staging", p->staging_fd, &st) != 0)
+	if (p->fs->fstat(p->fs, seams->inspect, p->staging_fd, &st) != 0)
 		return err_sys(e, ERR_IO, errno, "%s", CKPT_STAGING);
 	if (run.st_uid != geteuid() || (run.st_mode & 022) != 0)
 		return err_set(e, ERR_PERMISSION,
@@ -101,7 +116,25 @@ staging_check(struct place *p, struct err *e)
 		    "%s is not a directory of ours with mode 0700 on the same file system",
 		    CKPT_STAGING);
 	p->run = fs_identity_of(&run);
+	p->staging = fs_identity_of(&st);
 	return 0;
+}
+
+static int
+staging_open(struct place *p, const struct staging_seams *seams, struct err *e)
+{
+	const struct fs_ops *fs = p->fs;
+
+	if (fs->mkdirat(fs, seams->make, p->run_fd, CKPT_STAGING, 0700) != 0 && errno != EEXIST)
+		return err_sys(e, code_of_lookup(errno), errno, "cannot make %s", CKPT_STAGING);
+	p->staging_fd = fs->openat(fs, seams->open, p->run_fd, CKPT_STAGING,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (p->staging_fd < 0)
+		return err_sys(e, code_of_lookup(errno), errno, "cannot open %s", CKPT_STAGING);
+	if (staging_check(p, seams, e) == 0)
+		return 0;
+	fd_close(&p->staging_fd);
+	return -1;
 }
 
 int
@@ -110,18 +143,29 @@ place_open(struct place *p, const struct fs_ops *fs, int runs_fd, int run_fd, co
 {
 	*p = (struct place){.fs = fs, .runs_fd = runs_fd, .run_fd = run_fd, .run_id = run_id,
 	    .staging_fd = -1, .directory_sync = true};
-	if (fs->mkdirat(fs, "ckpt.open.make_staging", run_fd, CKPT_STAGING, 0700) != 0 &&
-	    errno != EEXIST)
-		return err_sys(e, ERR_IO, errno, "cannot make %s", CKPT_STAGING);
-	p->staging_fd = fs->openat(fs, "ckpt.open.staging", run_fd, CKPT_STAGING,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (p->staging_fd < 0)
-		return err_sys(e, errno == ELOOP || errno == ENOTDIR ? ERR_IDENTITY : ERR_IO, errno,
-		    "cannot open %s", CKPT_STAGING);
-	if (staging_check(p, e) == 0)
-		return 0;
-	place_close(p);
-	return -1;
+	return staging_open(p, &at_open, e);
+}
+
+int
+place_keep_staging(struct place *p, struct err *e)
+{
+	const struct fs_ops *fs = p->fs;
+	struct stat st;
+
+	if (p->staging_fd >= 0) {
+		if (fs->fstatat(fs, "ckpt.staging.look", p->run_fd, CKPT_STAGING, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return fs_same(fs_identity_of(&st), p->staging) ? 0 : err_set(e, ERR_IDENTITY,
+			    "'%s' leads to something that is not ours", CKPT_STAGING);
+		if (errno != ENOENT)
+			return err_sys(e, ERR_IO, errno, "cannot look at '%s'", CKPT_STAGING);
+		/* What was retired into it has gone with it, or is left to whoever moved it. */
+		(void)fs_close(fs, "ckpt.staging.close", &p->staging_fd, NULL);
+	}
+	if (staging_open(p, &anew, e) != 0)
+		return -1;
+	if (fs_sync_dir(fs, "ckpt.staging.sync_run", p->run_fd, NULL, e) != 0)
+		return err_wrap(e, "%s", CKPT_STAGING);
+	return 0;
 }
 
 void
@@ -247,7 +291,7 @@ make(struct job *j, emit_content *emit, const void *arg, struct err *e)
 	j->made.fd = j->fs->openat(j->fs, j->seams->create, j->p->staging_fd, j->temp,
 	    O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (j->made.fd < 0)
-		return err_sys(e, ERR_IO, errno, "cannot create the new '%s'", j->name);
+		return err_sys(e, code_of_lookup(errno), errno, "cannot create the new '%s'", j->name);
 	if (inspect_made(j, e) != 0)
 		return -1;
 	if (emit != NULL)

@@ -36,8 +36,8 @@ struct place {
 	const struct fs_ops *fs;
 	int runs_fd, run_fd; /* borrowed; runs_fd -1: nothing known above the run directory */
 	const char *run_id;  /* borrowed */
-	int staging_fd;	     /* owned */
-	struct fs_identity run;
+	int staging_fd;	     /* owned; -1: it has gone, and is made anew before the next publication */
+	struct fs_identity run, staging;
 	bool plain;	     /* the file system knows no exchange: plain rename, the same checks */
 	bool directory_sync; /* false once a directory fsync was not known */
 	/* What is published displaces nothing, and another publication follows at once, whose fsync of staging
@@ -50,6 +50,9 @@ struct place {
 int place_open(struct place *p, const struct fs_ops *fs, int runs_fd, int run_fd,
     const char *run_id, struct err *e);
 void place_close(struct place *p);
+/* Before a publication: its name leads to the staging directory, which is made anew where it leads to nothing.
+ * ERR_IDENTITY where something else stands there. */
+int place_keep_staging(struct place *p, struct err *e);
 /* Takes away what writers that were killed left in staging: regular files of ours alone, mode 0600, under names
  * as make() gives. The caller holds the run's lock and nothing is on its way. A failure costs room only. */
 void place_sweep(struct place *p);

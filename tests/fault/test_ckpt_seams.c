@@ -210,6 +210,29 @@ both_gone(struct world *s)
 	gone_at(s, "ckpt.mend.journal", 1);
 }
 
+static void
+remove_staging(void *arg, const struct fault_call *call)
+{
+	const struct world *s = arg;
+
+	(void)call;
+	unlinkat(s->fx.run_fd, CKPT_STAGING, AT_REMOVEDIR);
+}
+
+static void
+staging_gone(struct world *s)
+{
+	fault_fs_add(s->fs, (struct fault){.kind = FAULT_HOOK_BEFORE, .seam = "ckpt.staging.look", .call = 1,
+	    .hook = remove_staging, .arg = s});
+}
+
+static void
+staging_gone_late(struct world *s)
+{
+	fault_fs_add(s->fs, (struct fault){.kind = FAULT_HOOK_BEFORE, .seam = "ckpt.base.create", .call = 2,
+	    .hook = remove_staging, .arg = s});
+}
+
 static const struct scenario {
 	const char *name;
 	void (*prepare)(struct world *s);
@@ -228,6 +251,8 @@ static const struct scenario {
 	{"base gone", base_gone, false},
 	{"journal gone", journal_gone, false},
 	{"both gone", both_gone, false},
+	{"staging gone", staging_gone, false},
+	{"staging gone late", staging_gone_late, false},
 };
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 

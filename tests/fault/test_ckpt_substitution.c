@@ -3,8 +3,8 @@
  * staging, the staging directory and the run directory, each replaced by a regular file, a symbolic
  * link, a directory or a FIFO, deleted, or given a second link. No byte of ours may reach a
  * stranger, no stranger may be unlinked, and nothing is acknowledged that cannot be found again by
- * whoever puts our own files back. What has gone or got a second link is replaced, and the writer goes on;
- * beside a stranger in the journal's place all that was acknowledged is found as it lies there.
+ * whoever puts our own files back. What has gone, staging too, or got a second link is replaced, and the
+ * writer goes on; beside a stranger in the journal's place all that was acknowledged is found as it lies there.
  *
  * Outside the promise: a swap of the name in staging between fstatat and unlinkat, because Linux
  * cannot unlink by identity. Those two calls are counted apart.
@@ -227,6 +227,7 @@ static const struct {
 	{"ckpt.append.after_base", 1u << BASE | 1u << JOURNAL | 1u << RUN},
 	{"ckpt.append.after_journal", 1u << JOURNAL | 1u << RUN},
 	{"ckpt.append.after_run", 1u << RUN},
+	{"ckpt.staging.look", 1u << BASE | 1u << JOURNAL | 1u << STAGING | 1u << RUN},
 	{"ckpt.base.install", 1u << BASE | 1u << JOURNAL | 1u << RUN},
 	{"ckpt.rotate.base", 1u << BASE | 1u << JOURNAL | 1u << RUN},
 	{"ckpt.rotate.journal", 1u << JOURNAL | 1u << RUN},
@@ -243,7 +244,7 @@ acknowledgement_fault(const struct swap *s, const char *what)
 		return NULL;
 	/* What is not there any more, or is ours with another name, is replaced first; and a stranger in the
 	 * place of the journal is left out: see recovery_fault(). */
-	if (s->target <= JOURNAL && (s->kind == DELETED || s->kind == LINKED))
+	if ((s->target <= JOURNAL || s->target == STAGING) && (s->kind == DELETED || s->kind == LINKED))
 		return NULL;
 	if (s->target == JOURNAL && s->out->code != ERR_NONE)
 		return NULL;
@@ -263,7 +264,7 @@ recovery_fault(const struct swap *s, char text[512])
 {
 	const bool ours = s->kind == DELETED || s->kind == LINKED;
 
-	if (!s->out->opened || s->target > JOURNAL)
+	if (!s->out->opened || (s->target > JOURNAL && s->target != STAGING))
 		return NULL;
 	if (ours && s->out->code != ERR_NONE)
 		return "no recovery";
@@ -328,6 +329,7 @@ run_case(struct swap *s, const struct fault_call *call, unsigned nth)
 	fixture_again(&s->fx);
 	fault_fs_reset(s->fs);
 	unlinkat(s->fx.home.fd, "stolen", 0);
+	unlinkat(s->fx.home.fd, "stolen", AT_REMOVEDIR);
 	s->struck = false;
 	s->planted = s->stolen = 0;
 	s->dirfd = -1;

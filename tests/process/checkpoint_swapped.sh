@@ -17,14 +17,14 @@ plan:
   - {id: two, needs: [one], run: 'cd "$FLOWSUP_HOME/runs/$FLOWSUP_RUN_ID" && eval "$DEED"; echo 2'}
   - {id: three, needs: [two], run: 'echo 3'}
 DOC
-run_with() { # deed: $run, $status
-	run=$(DEED=$1 "$FLOWSUP" start --wait "$T/flow.yaml" 2>"$T/err")
+run_with() { # deed, option of start ...: $run, $status
+	run=$(DEED=$1 "$FLOWSUP" start --wait "$T/flow.yaml" "${@:2}" 2>"$T/err")
 	status=$?
 	dir=$FLOWSUP_HOME/runs/$run
 }
 
-goes_on() { # what, deed
-	run_with "$2"
+goes_on() { # what, deed, option of start ...
+	run_with "${@:2}"
 	equal "$1: the run goes on to its end" 0 $status
 	"$FLOWSUP" checkpoint verify "$run" >"$T/out" 2>&1
 	equal "$1: the checkpoint is clean" 0 $?
@@ -38,6 +38,10 @@ goes_on "both removed" 'rm checkpoint.json checkpoint.json.journal'
 goes_on "journal linked" 'ln checkpoint.json.journal other'
 goes_on "base linked" 'ln checkpoint.json other'
 goes_on "journal written to" 'echo junk >>checkpoint.json.journal'
+goes_on "staging removed" 'rmdir staging' --compact-records 1
+equal "it is there again, for us alone" "directory 700" "$(stat -c '%F %a' "$dir/staging")"
+goes_on "staging moved" 'mv staging elsewhere' --compact-records 1
+goes_on "all removed" 'rm -r checkpoint.json* staging' --compact-records 1
 
 goes_without() { # what, deed
 	run_with "$2"
@@ -67,4 +71,20 @@ check "the directory is as it was" rmdir "$dir/checkpoint.json.journal"
 run_with 'mv checkpoint.json away; echo stranger >checkpoint.json'
 equal "a stranger in the place of the base: the run stops" "74 failed" "$status $(run_status "$run")"
 equal "the stranger is as it was" stranger "$(cat "$dir/checkpoint.json")"
+
+stops() { # what, deed
+	run_with "$2" --compact-records 1
+	equal "$1 in the place of staging: the run stops" "74 failed" "$status $(run_status "$run")"
+	matches "$1: and says why" "staging.* leads to something that is not ours" "$("$FLOWSUP" show "$run")"
+	"$FLOWSUP" checkpoint verify "$run" >"$T/out" 2>&1
+	equal "$1: what was saved is there" 0 $?
+	matches "$1: and shown so" "^one +completed +[^ ]+ +saved" "$("$FLOWSUP" show "$run" | grep '^one')"
+}
+stops "a file" 'rmdir staging; echo stranger >staging'
+equal "the file is as it was" stranger "$(cat "$dir/staging")"
+stops "a link" "rmdir staging; mkdir '$T/other'; ln -s '$T/other' staging"
+check "nothing is in what the link leads to" rmdir "$T/other"
+stops "a FIFO" 'rmdir staging; mkfifo staging'
+stops "another directory" 'mv staging elsewhere; mkdir -m 700 staging'
+check "nothing is in it" rmdir "$dir/staging"
 plan
