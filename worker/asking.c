@@ -321,7 +321,7 @@ wait_for(struct worker *w, uint32_t i, struct link *l, struct err *e)
 	struct reactive_child *c = reactive_child_of(w, i);
 	struct reactive_waiter *waiter;
 
-	if (l == NULL)
+	if (l->fd < 0) /* it was spooled, and its sender told so: nobody waits */
 		return 0;
 	if (c->acked) {
 		answer(w, i, l);
@@ -343,6 +343,9 @@ reactive_request(struct attempt_run *a, struct link *l, bool escalate, const str
 
 	if (known != OP_NO_INDEX)
 		return wait_for(a->w, known, l, e);
+	if (l->fd >= 0 && storage_ends_run(a->w))
+		return err_set(e, ERR_IO, "nothing is recorded: the run is to end, and its state cannot be saved: %s",
+		    a->w->trouble.msg);
 	if (ask(a, escalate, value, false, false, &i, e) != 0)
 		return -1;
 	/* Sent again, because its answer was lost, it is taken for the same. */
@@ -379,6 +382,17 @@ reactive_is_recording(const struct attempt_run *a)
 
 	for (i = (uint32_t)w->flow->nplanned; w->reactive != NULL && i < w->flow->nops; i++)
 		if (flow_grown(w->flow, i)->emitter == a->op && !reactive_child_of(w, i)->acked)
+			return true;
+	return false;
+}
+
+bool
+reactive_is_awaited(const struct worker *w)
+{
+	uint32_t i;
+
+	for (i = (uint32_t)w->flow->nplanned; w->reactive != NULL && i < w->flow->nops; i++)
+		if (reactive_child_of(w, i)->waiters != NULL)
 			return true;
 	return false;
 }

@@ -169,17 +169,41 @@ trouble_over(struct worker *w)
 	status_of_gates(w, "run.running.started");
 }
 
+/* Who waits for a record is told that it is not there, and goes on: the writer keeps it and may save it yet. */
+static void
+let_go(struct worker *w, const struct err *why)
+{
+	struct err e = {0};
+
+	err_set(&e, ERR_UNCERTAIN, "the run is to end, and its state cannot be saved: %s; whether this will be "
+	    "recorded is not known", why->msg);
+	reactive_abandon(w, &e);
+}
+
+static void
+try_failed(struct worker *w, const struct err *why)
+{
+	if (w->storage.trying == STORAGE_TRY_LAST) {
+		w->storage.tried = true;
+		return;
+	}
+	w->storage.trying = STORAGE_TRY_NONE;
+	let_go(w, why);
+}
+
 void
 storage_writer(struct worker *w, const struct ckpt_progress *p)
 {
 	w->storage.writer_fails = p->health == CKPT_STORAGE;
 	if (!w->storage.writer_fails) {
-		w->storage.trying = w->storage.tried = false;
+		w->storage.trying = STORAGE_TRY_NONE;
+		w->storage.tried = false;
 		trouble_over(w);
 		return;
 	}
 	/* A try that had begun before the last one was asked for is not the last one. */
-	w->storage.tried |= w->storage.trying && p->answered >= w->storage.last_try;
+	if (w->storage.trying != STORAGE_TRY_NONE && p->answered >= w->storage.last_try)
+		try_failed(w, &p->why);
 	trouble(w, &p->why);
 }
 
@@ -207,14 +231,30 @@ storage_gave_up(const struct worker *w)
 	return w->storage.tried;
 }
 
-/* Nothing runs and nothing may start any more: what waits to be saved gets one more chance. */
+bool
+storage_ends_run(const struct worker *w)
+{
+	return w->storage.writer_fails && admission_over(w);
+}
+
+/* Operations that are left running ask the next worker. */
+static bool
+keeps_waiting(const struct worker *w)
+{
+	return !(w->closed & CLOSED_TERMINATED) && reactive_is_awaited(w);
+}
+
+/* Nothing may start any more: what waits to be saved gets one more chance, when nothing runs or when what
+ * runs waits for it, and so would never end. */
 void
 storage_turn(struct worker *w)
 {
-	if (!w->storage.writer_fails || w->storage.trying || w->writer_stopped || w->running > 0 ||
-	    !admission_over(w))
+	enum storage_try now = w->running == 0 ? STORAGE_TRY_LAST : STORAGE_TRY_AWAITED;
+
+	if (!storage_ends_run(w) || w->writer_stopped || w->storage.trying >= now ||
+	    (now == STORAGE_TRY_AWAITED && !keeps_waiting(w)))
 		return;
-	w->storage.trying = true;
+	w->storage.trying = now;
 	w->storage.last_try = ckpt_retry_now(w->writer);
 }
 

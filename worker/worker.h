@@ -146,6 +146,9 @@ enum {
 	CLOSED_ERROR = 32
 };
 
+/* What the writer was asked to try once more for: an answer that what runs waits for; the end. */
+enum storage_try { STORAGE_TRY_NONE, STORAGE_TRY_AWAITED, STORAGE_TRY_LAST };
+
 struct counts {
 	uint64_t done, completed, failed, skipped, cancelled;
 	uint64_t done_of_synthesis; /* of done */
@@ -330,8 +333,9 @@ struct worker {
 	/* storage.c */
 	struct {
 		bool writer_fails, start_fails; /* while either: CLOSED_STORAGE */
-		bool trying, tried;		/* the writer's last chance before the end */
-		uint64_t last_try;		/* its number, of ckpt_retry_now */
+		enum storage_try trying;
+		uint64_t last_try; /* its number, of ckpt_retry_now */
+		bool tried;	   /* the writer's last chance before the end has passed */
 		bool over;			/* the storage timeout has passed */
 		bool reserved, busy;
 		int start_wait_s;      /* grows while starts fail again at once */
@@ -626,8 +630,8 @@ void reactive_clear(struct worker *w);
 size_t reactive_most(const struct worker *w);
 /* The entry of an operation that was added, with every field; NULL for one of the plan. Borrowed. */
 const struct json *reactive_entry(const struct worker *w, uint32_t i);
-/* A request of a running attempt; l (NULL: nobody waits) is answered at once or when it is
- * recorded. -1: refused. */
+/* A request of a running attempt; l is answered at once, when it is recorded, or when storage lets a
+ * run end that cannot record it. -1: refused. */
 int reactive_request(struct attempt_run *a, struct link *l, bool escalate, const struct json *value,
     struct err *e);
 /* What a response asks for; asking is the response. The attempt has succeeded. */
@@ -642,7 +646,9 @@ void reactive_forget(struct attempt_run *a);
 bool reactive_is_recording(const struct attempt_run *a);
 /* The entry of i is acknowledged. */
 void reactive_acked(struct worker *w, uint32_t i);
-/* The writer has stopped: nothing will be acknowledged. */
+/* Somebody waits for an acknowledgement. */
+bool reactive_is_awaited(const struct worker *w);
+/* Who waits for one is refused. */
 void reactive_abandon(struct worker *w, const struct err *why);
 /* Tells the database how many were added and rejected. */
 void reactive_tell(struct worker *w);
@@ -675,6 +681,8 @@ void storage_start_worked(struct worker *w);
 void storage_turn(struct worker *w);
 /* Whether what is not saved by now will not be: the last chance has passed. */
 bool storage_gave_up(const struct worker *w);
+/* Nothing can be saved, and nothing more is to start: what runs must not wait for the storage. */
+bool storage_ends_run(const struct worker *w);
 void storage_tick(struct worker *w);
 void storage_clear(struct worker *w);
 void storage_name_unsaved(const struct worker *w, struct buf *to);
