@@ -506,7 +506,7 @@ why_run_again(struct examining *x, size_t i)
 		return "was executed, but its outcome was not saved";
 	if (strcmp(class, "cancelled") == 0)
 		return "was ended by a stop";
-	return waits_for_retry(x, i) ? "its next attempt was due"
+	return waits_for_retry(x, i) ? "failed, and its next attempt was not started"
 				     : "failed, but its outcome was not saved";
 }
 

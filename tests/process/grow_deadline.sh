@@ -167,7 +167,7 @@ equal "show calls cancelled what the events do" "cancelled cancelled pending 2" 
 	"$(shown 'op["again"]["state"] + " " + op["late"]["state"] + " " + op["after"]["state"]') $(events NodeCancelled)"
 matches "and says why" 'exit status 4; its next attempt was not started' "$(shown 'op["late"]["why"]')"
 equal "its time is that of its attempt, not of the wait" \
-	"$(grep -F '"event":"NodeRetrying"' "$(run_dir)/events.jsonl" | grep -F '"op":"again"' | grep -o '"time":[0-9.]*')" \
+	"$(grep -F '"event":"NodeRetrying"' "$(run_dir)/events.jsonl" | grep -F '"op":"again"' | grep -o '"time":[0-9.]*' | sed "s/0*$//")" \
 	"\"time\":$(shown 'op["again"]["ended_at"]')"
 matches "it counts as nothing" "0 of 3 done, 0 saved" "$("$FLOWSUP" show "$RUN" | grep '^progress')"
 matches "as in list" " 0/3 " "$("$FLOWSUP" list -n 1)"
@@ -191,7 +191,7 @@ planner: {assignee: r, instruction: '. "$T/closed.sh"; echo "no plan"; exit'}
 Y
 late planner
 equal "also a planner whose answer was not fed back any more" "timed_out cancelled" "$(run_status "$RUN") $(shown 'op["planner"]["state"]')"
-matches "which a resume asks again" "its next attempt was due" "$("$FLOWSUP" resume "$RUN" --dry-run)"
+matches "which a resume asks again" "failed, and its next attempt was not started" "$("$FLOWSUP" resume "$RUN" --dry-run)"
 
 begin <<'Y'
 plan: [{id: again, run: 'exit 3', retry: {attempts: 3, backoff: 1h}}]
