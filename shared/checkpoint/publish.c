@@ -586,6 +586,10 @@ place_check_name(struct place *p, const char *what, const char *name, const stru
 		return err_set(e, ERR_IDENTITY, "'%s' leads to something that is not ours", name);
 	if (st.st_nlink != 1)
 		return err_set(e, ERR_IDENTITY, "'%s' has %ju links", name, (uintmax_t)st.st_nlink);
+	/* Else no reader takes it, and what was acknowledged could not be read. */
+	if ((st.st_mode & (S_IRUSR | S_IWGRP | S_IWOTH)) != S_IRUSR)
+		return err_set(e, ERR_IDENTITY, "'%s' has mode %04o, with which nobody reads it", name,
+		    (unsigned)(st.st_mode & 07777));
 	if (size >= 0 && st.st_size != size)
 		return err_set(e, ERR_IDENTITY, "'%s' has %jd bytes instead of %jd: somebody else "
 		    "wrote to it", name, (intmax_t)st.st_size, (intmax_t)size);
@@ -616,5 +620,8 @@ place_check_run(struct place *p, const char *what, struct err *e)
 	}
 	if (!fs_same(fs_identity_of(&st), p->run))
 		return err_set(e, ERR_IDENTITY, "another directory stands in the place of the run's");
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return err_set(e, ERR_IDENTITY, "others may write to the run directory (mode %04o)",
+		    (unsigned)(st.st_mode & 07777));
 	return 0;
 }

@@ -81,14 +81,14 @@ int publish(struct place *p, const char *name, const struct publish_seams *seams
  * start. False when the name may still lead to it. */
 bool withdraw(struct place *p, const char *name, const struct publish_seams *seams, struct pin *pin);
 
-/* The name leads to the pinned object, which has one link and, with size >= 0, that size; else
- * ERR_IDENTITY. ERR_IO when that cannot be told. */
+/* The name leads to the pinned object, which has one link, a mode that readers take and, with size >= 0, that
+ * size; else ERR_IDENTITY. ERR_IO when that cannot be told. */
 int place_check_name(struct place *p, const char *what, const char *name, const struct pin *pin,
     off_t size, struct err *e);
 enum leads { TO_OURS, TO_NOTHING, TO_STRANGER };
 /* Where a name leads; to ours as well when that cannot be told. */
 enum leads place_leads(struct place *p, const char *what, const char *name, const struct pin *pin);
-/* The run id still leads from runs/ to the pinned run directory. */
+/* The run id still leads from runs/ to the pinned run directory, which only we write to. */
 int place_check_run(struct place *p, const char *what, struct err *e);
 
 #endif

@@ -38,6 +38,10 @@ goes_on "both removed" 'rm checkpoint.json checkpoint.json.journal'
 goes_on "journal linked" 'ln checkpoint.json.journal other'
 goes_on "base linked" 'ln checkpoint.json other'
 goes_on "journal written to" 'echo junk >>checkpoint.json.journal'
+goes_on "journal of mode 0666" 'chmod 666 checkpoint.json.journal'
+equal "it is for us alone again" 600 "$(stat -c %a "$dir/checkpoint.json.journal")"
+goes_on "base of mode 0620" 'chmod 620 checkpoint.json'
+equal "it is for us alone again" 600 "$(stat -c %a "$dir/checkpoint.json")"
 goes_on "staging removed" 'rmdir staging' --compact-records 1
 equal "it is there again, for us alone" "directory 700" "$(stat -c '%F %a' "$dir/staging")"
 goes_on "staging moved" 'mv staging elsewhere' --compact-records 1
@@ -87,4 +91,14 @@ check "nothing is in what the link leads to" rmdir "$T/other"
 stops "a FIFO" 'rmdir staging; mkfifo staging'
 stops "another directory" 'mv staging elsewhere; mkdir -m 700 staging'
 check "nothing is in it" rmdir "$dir/staging"
+
+run_with "mkdir '$T/once' && chmod 777 ."
+equal "a run directory of mode 0777: the run stops" "74 failed" "$status $(run_status "$run")"
+matches "and says why" "others may write to the run directory" "$("$FLOWSUP" list --json | grep -F "$run")"
+hint=$("$FLOWSUP" resume "$run" 2>&1 | sed -n 's/^hint: //p')
+equal "a resume says how to mend it" "chmod go-w $dir" "$hint"
+eval "$hint"
+matches "what was saved is shown so" "^one +completed +[^ ]+ +saved" "$("$FLOWSUP" show "$run" | grep '^one')"
+second=$(DEED=true "$FLOWSUP" resume --wait "$run" 2>"$T/err")
+equal "and a resume goes on with it" "0 completed" "$? $(run_status "$second")"
 plan
