@@ -78,7 +78,8 @@ add_usage(struct buf *to, const char *name, const char *path, const struct flow 
 		buf_puts(to, "flowsup start ");
 		text_shell_word(to, path);
 	} else {
-		buf_printf(to, "flowsup play %s", name);
+		buf_puts(to, "flowsup play ");
+		text_shell_word(to, name);
 	}
 	for (i = 0; flow_arg_at(f, i, &arg); i++)
 		buf_printf(to, arg.required ? " --arg %s=..." : " [--arg %s=...]", arg.name);

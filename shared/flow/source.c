@@ -100,13 +100,29 @@ nearest_file(const char *path, char nearest[NAME_MAX + 1])
 	while (listing != NULL && (entry = readdir(listing)) != NULL) {
 		names[0] = nearest;
 		names[1] = entry->d_name;
-		found = entry->d_name[0] == '.' ? NULL : text_nearest(name, names, 2);
+		if (entry->d_name[0] == '.' || strcmp(entry->d_name, name) == 0)
+			continue;
+		found = text_nearest(name, names, 2);
 		if (found != NULL && found != nearest)
 			strlcpy(nearest, entry->d_name, NAME_MAX + 1);
 	}
 	if (listing != NULL)
 		closedir(listing);
 	free(dir);
+}
+
+/* False: there is no link of this name. */
+static bool
+is_dead_link(const char *path, struct err *e)
+{
+	char target[PATH_MAX], word[SHELL_WORD_TEXT];
+	ssize_t len = readlink(path, target, sizeof(target) - 1);
+
+	if (len < 0)
+		return false;
+	err_set(e, ERR_NOTFOUND, "%s leads nowhere: it is a link to %.*s, which is not there", path, (int)len, target);
+	err_hint(e, "ls -l %s", shell_word(word, path));
+	return true;
 }
 
 static int
@@ -118,6 +134,8 @@ no_file(const char *path, struct err *e)
 
 	if (path[0] == '\0')
 		return err_set(e, ERR_NOTFOUND, "the name of the file is empty");
+	if (is_dead_link(path, e))
+		return -1;
 	err_set(e, ERR_NOTFOUND, "there is no file %s", path);
 	if (path[0] == '@') /* as a run is named */
 		return err_hint(e, "flowsup show %s", shell_word(word, path));

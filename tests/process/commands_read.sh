@@ -198,6 +198,7 @@ matches "and the nearest one" "failed" "$(cat "$T/err")"
 matches "or, where none is near, all of them" "note: one of queued, .*completed, .*crashed" \
 	"$("$FLOWSUP" list --status done 2>&1)"
 near="${id%?}$([ "${id: -1}" = 0 ] && echo 1 || echo 0)"
+ln -s gone.yaml dead.yaml
 while IFS='|' read -r words wanted; do
 	# shellcheck disable=SC2086 # words are meant
 	"$FLOWSUP" $words >/dev/null 2>"$T/err"
@@ -246,12 +247,16 @@ list -n x|flowsup list --help
 start flow.ymal|flowsup check flow.yaml   # did you mean this\?
 check $PWD/flow.yml|flowsup check $PWD/flow.yaml   # did you mean this\?
 graph nothing.like|ls
+check $PWD/dead.yaml|ls -l $PWD/dead.yaml
 check @last|flowsup show @last
 resume @last --all-c --dry-run|flowsup resume --all-crashed --dry-run
 resume --all --timeout 9 @last|flowsup resume --all-crashed --timeout 9
 resume @last -n --all-crashed|flowsup resume -n --all-crashed
 resume --wait --retry-failed|flowsup resume --wait --retry-failed @last
 LINES
+# Neither does a name that leads nowhere suggest itself.
+matches "a link that leads nowhere is called so" "dead.yaml leads nowhere: it is a link to gone.yaml, which is not there" \
+	"$("$FLOWSUP" check dead.yaml 2>&1)"
 # What is no id may be a name.
 echo '{"name": "tour", "plan": [{"id": "a", "run": "true"}]}' >tour.json
 "$FLOWSUP" start --home "$T/far" tour.json >/dev/null 2>&1

@@ -56,6 +56,18 @@ matches "one that is called list is shown with the way to start it" '^    ?flows
 matches "and the list says that its name does not" 'list +n +play list is another command: started by its path' "$("$FLOWSUP" play list)"
 rm .flowsup/playbooks/list.yaml
 
+# ---- Of a name that wants quotes, and of one that leads nowhere ----
+echo '{plan: [{id: a, run: "true"}]}' >".flowsup/playbooks/sp ace.yaml"
+matches "usage can be pasted" "^flowsup play 'sp ace' " "$("$FLOWSUP" play show 'sp ace' | grep -o 'flowsup play .*')"
+ln -s gone.yaml .flowsup/playbooks/dang.yaml
+for verb in "play show dang" "play dang --help" "play dang"; do
+	# shellcheck disable=SC2086
+	matches "$verb: the link leads nowhere" 'dang.yaml leads nowhere: it is a link to gone.yaml' "$("$FLOWSUP" $verb 2>&1)"
+	# shellcheck disable=SC2086
+	equal "$verb: it is not suggested" "ls -l .flowsup/playbooks/dang.yaml" "$(hint_of $verb)"
+done
+rm ".flowsup/playbooks/sp ace.yaml" .flowsup/playbooks/dang.yaml
+
 # ---- What can be read, and is not started ----
 cat >.flowsup/playbooks/shell.yaml <<'Y'
 args: {n: {default: x}}
