@@ -605,36 +605,38 @@ is_off(const struct flow *f)
 	return f->reactive == NULL || slice_is(json_text(f->reactive), "off");
 }
 
-/* A member of its response that would be a request in another document, or of one that completes; or NULL. */
-static const char *
-unasked_member(const struct run_files *f, size_t op, const struct op_view *v)
+/* Which members of its response would be requests in another document, or of one that completes. */
+static void
+find_unasked(const struct run_files *f, size_t op, const struct op_view *v, bool *spawns, bool *escalates)
 {
 	const struct json *response = json_get(v->entry, "response"), *escalate = json_get(response, "escalate");
 	const struct flow_how *how = f->flow->ops[op].how;
 	bool may_escalate = how->role != NULL && how->role->escalate_to != NULL, failed = v->state == OP_FAILED;
 
+	*spawns = *escalates = false;
 	if (how->response != FLOW_RESPONSE_JSON || (!failed && (v->state != OP_COMPLETED || !is_off(f->flow))))
-		return NULL;
+		return;
 	if (failed && is_off(f->flow))
-		return NULL;
-	if (json_get(response, "spawn") != NULL)
-		return "spawn";
-	if (failed ? json_is_true(escalate) || json_type(escalate) == JSON_STRING || json_type(escalate) == JSON_OBJECT
-		   : escalate != NULL && !may_escalate)
-		return "escalate";
-	return NULL;
+		return;
+	*spawns = json_get(response, "spawn") != NULL;
+	*escalates = failed ? json_is_true(escalate) || json_type(escalate) == JSON_STRING ||
+				  json_type(escalate) == JSON_OBJECT
+			    : escalate != NULL && !may_escalate;
 }
 
 static void
 add_data(const struct run_files *f, size_t op, const struct op_view *v, struct buf *to)
 {
-	const char *member = unasked_member(f, op, v);
+	bool spawns, escalates, both;
 
-	if (member == NULL)
+	find_unasked(f, op, v, &spawns, &escalates);
+	if (!spawns && !escalates)
 		return;
+	both = spawns && escalates;
 	separate(to);
-	buf_printf(to, "\"%s\" in its response is %s", member,
-	    v->state == OP_FAILED ? "no request: it failed" : "data: reactive is off");
+	buf_printf(to, "%s in its response %s %s",
+	    both ? "\"spawn\" and \"escalate\"" : spawns ? "\"spawn\"" : "\"escalate\"", both ? "are" : "is",
+	    v->state != OP_FAILED ? "data: reactive is off" : both ? "no requests: it failed" : "no request: it failed");
 }
 
 static void

@@ -169,6 +169,10 @@ plan: [{id: a, response: json, run: 'cat "$T/answer"'}]
 Y
 equal "with reactive: off they are data" "completed 0 0" "$(run_status "$RUN") $(spawned 'len(s)') $(events SpawnRejected)"
 matches "and show says so" '"spawn" in its response is data: reactive is off' "$(shown 'op["a"]["why"]')"
+run_flow <<Y
+plan: [{id: a, response: json, run: "echo '{\\"spawn\\": [], \\"escalate\\": true}'"}]
+Y
+matches "both are named" '"spawn" and "escalate" in its response are data: reactive is off' "$(shown 'op["a"]["why"]')"
 
 run_flow <<Y
 reactive: all
