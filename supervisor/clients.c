@@ -38,11 +38,61 @@ client_free(struct client *c)
 		log_line(LOG_ERROR, "%s", e.msg);
 }
 
+/* ---- Saying who is refused: a flood of connections is none of lines ---- */
+
+static void
+say_more(struct daemon *d, enum client_refusal which, int64_t now)
+{
+	unsigned more = d->clients.refused[which].more;
+
+	if (more == 0)
+		return;
+	log_line(LOG_WARNING, "%u more %s%s %s", more, which == CLIENT_DISCONNECTED ? "client" : "connection",
+	    more == 1 ? "" : "s", which == CLIENT_DISCONNECTED ? "disconnected" : "refused");
+	d->clients.refused[which].more = 0;
+	d->clients.refused[which].said_ns = now;
+}
+
+void
+clients_say_more(void *daemon)
+{
+	struct daemon *d = daemon;
+	int64_t now = clock_monotonic_ns(), due;
+	unsigned i;
+
+	for (i = 0; i < CLIENT_REFUSALS; i++) {
+		due = d->clients.refused[i].said_ns + CLIENTS_SAY_MS * NS_PER_MS;
+		if (due <= now)
+			say_more(d, i, now);
+		else if (d->clients.refused[i].more > 0)
+			loop_set_timer(&d->loop, TIMER_REFUSED, due);
+	}
+}
+
+/* Whether this one has a line; else it is counted. */
+static bool
+has_line(struct daemon *d, enum client_refusal which)
+{
+	int64_t now = clock_monotonic_ns(), due = d->clients.refused[which].said_ns + CLIENTS_SAY_MS * NS_PER_MS;
+
+	if (d->clients.refused[which].said_ns != 0 && now < due) {
+		d->clients.refused[which].more++;
+		loop_set_timer(&d->loop, TIMER_REFUSED, due);
+		return false;
+	}
+	say_more(d, which, now);
+	d->clients.refused[which].said_ns = now;
+	return true;
+}
+
 void
 clients_clear(struct daemon *d)
 {
 	struct client *c;
+	unsigned i;
 
+	for (i = 0; i < CLIENT_REFUSALS; i++)
+		say_more(d, i, clock_monotonic_ns());
 	d->clients.full = false;
 	while ((c = TAILQ_FIRST(&d->clients.list)) != NULL)
 		client_free(c);
@@ -51,7 +101,8 @@ clients_clear(struct daemon *d)
 static void
 client_refuse(struct client *c, const char *why)
 {
-	log_line(LOG_WARNING, "client %ld disconnected: %s", (long)c->pid, why);
+	if (has_line(c->daemon, CLIENT_DISCONNECTED))
+		log_line(LOG_WARNING, "client %ld disconnected: %s", (long)c->pid, why);
 	client_free(c);
 }
 
@@ -402,7 +453,7 @@ accept_one(struct daemon *d)
 	fd = ipc_accept(d->listener.fd, &pid, &e);
 	if (fd < 0 && e.code == ERR_BUSY)
 		return false;
-	if (fd < 0 || client_add(d, fd, pid, &e) != 0)
+	if ((fd < 0 || client_add(d, fd, pid, &e) != 0) && has_line(d, CLIENT_NOT_ACCEPTED))
 		log_line(LOG_WARNING, "a connection was refused: %s", e.msg);
 	/* Of another user: it is closed, and the next one may be ours. */
 	return fd >= 0 || e.code == ERR_PERMISSION;

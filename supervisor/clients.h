@@ -21,6 +21,7 @@ enum {
 	CLIENTS_HELLO_MS = 5000, /* a connection says hello within this time */
 	CLIENTS_PACKETS_A_TURN = 16,
 	CLIENTS_ACCEPTS_A_TURN = 64,
+	CLIENTS_SAY_MS = 60000, /* one line for each kind of refusal in so much time; the rest is counted */
 	CLIENTS_PAGE = 400 /* workers in one answer to `status`: below the packet's size */
 };
 
@@ -37,10 +38,16 @@ struct client {
 };
 TAILQ_HEAD(client_list, client);
 
+enum client_refusal { CLIENT_DISCONNECTED, CLIENT_NOT_ACCEPTED, CLIENT_REFUSALS };
+
 struct clients {
 	struct client_list list;
 	unsigned count, subscribers;
 	bool full; /* the listening socket is not looked at */
+	struct {
+		int64_t said_ns; /* the last line; 0: none */
+		unsigned more;	 /* since then */
+	} refused[CLIENT_REFUSALS];
 };
 
 void clients_init(struct clients *clients);
@@ -51,6 +58,7 @@ void clients_on_accept(void *daemon);
 /* Reads once from every connection; before leaving. */
 void clients_serve_all(struct daemon *d);
 void clients_silent(void *daemon); /* timer */
+void clients_say_more(void *daemon); /* timer */
 void clients_tell_changed(struct daemon *d, const char *run_id, const char *status,
     const char *reason);
 void clients_tell_progress(struct daemon *d, const char *run_id, int64_t done, int64_t total);

@@ -414,6 +414,7 @@ init_timers(struct daemon *d)
 	loop_on_timer(&d->loop, TIMER_RESTART, restarts_due, d);
 	loop_on_timer(&d->loop, TIMER_WATCHDOG, watchdogs_look, d);
 	loop_on_timer(&d->loop, TIMER_CLIENTS, clients_silent, d);
+	loop_on_timer(&d->loop, TIMER_REFUSED, clients_say_more, d);
 	loop_on_timer(&d->loop, TIMER_CHECKPOINT, on_checkpoint, d);
 	loop_on_timer(&d->loop, TIMER_IDLE, on_idle, d);
 	loop_on_timer(&d->loop, TIMER_KEPT, kept_due, d);

@@ -57,6 +57,7 @@ enum daemon_timer {
 	TIMER_KEEP,    /* old runs are looked for */
 	TIMER_SERVICE, /* the service manager wants to hear from us */
 	TIMER_CLIENTS,	  /* connections that say nothing */
+	TIMER_REFUSED,	  /* how many more were refused is to be said */
 	TIMER_CHECKPOINT, /* of the database */
 	TIMER_IDLE,
 	TIMER_KEPT, /* limits and ends of operations that outlived their worker */

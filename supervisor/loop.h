@@ -27,7 +27,7 @@ struct source {
 		.fd = -1                                                                           \
 	}
 
-enum { LOOP_TIMERS = 16, LOOP_EVENTS = 64 };
+enum { LOOP_TIMERS = 17, LOOP_EVENTS = 64 };
 
 struct loop {
 	int epoll_fd;

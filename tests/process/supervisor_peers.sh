@@ -116,7 +116,10 @@ assert all(ended(c) for c in crowd)'
 check "it lives" alive "$pid"
 equal "it holds no connection any more" 0 \
 	"$(wait_until eval "[ \$(find /proc/$pid/fd -lname 'socket:*' | wc -l) -eq 1 ]" >/dev/null; echo $?)"
+lines=$(grep -c 'client.* disconnected' "$FLOWSUP_HOME/supervisor.log")
+check "the log has no line for each of them" [ "$lines" -lt 100 ]
 "$FLOWSUP" supervisor stop
+check "but how many they were" wait_until logged '[0-9]+ more clients disconnected'
 
 # ---- Messages of a supervisor that does not answer ----
 "$FLOWSUP" supervisor
