@@ -8,6 +8,7 @@
 #include "flowsup/clock.h"
 #include "mailbox.h"
 #include "output.h"
+#include "paste.h"
 #include "render.h"
 #include "target.h"
 #include "view.h"
@@ -219,6 +220,21 @@ insert(struct target *t, const char *verb, struct json *payload, int64_t limit, 
 	    t->session.run_id);
 }
 
+/* One that takes nothing any more goes on as another. */
+static int
+hint_resume(const struct cli *c, struct target *t, struct err *e)
+{
+	struct buf command = {0};
+
+	if (err_has_hint(e) || target_reload(t, &(struct err){0}) != 0 || !view_is_resumable(&t->session) ||
+	    session_is_restarting(&t->session))
+		return -1;
+	paste_resume(&command, &t->home, c->home, &t->session);
+	cli_hint_whole(c, &command, e);
+	buf_clear(&command);
+	return -1;
+}
+
 int
 ctl_send(struct cli *c, struct target *t, const char *verb, struct json *payload, struct err *e)
 {
@@ -231,7 +247,7 @@ ctl_send(struct cli *c, struct target *t, const char *verb, struct json *payload
 		return -1;
 	}
 	if (insert(t, verb, payload, limit, id, e) != 0)
-		return -1;
+		return e->code == ERR_REFUSED && strcmp(verb, "stop") != 0 ? hint_resume(c, t, e) : -1;
 	/* The row is the request. The message only makes it fast, so that its failure changes nothing. */
 	(void)client_poke(&t->home, t->session.run_id, &poked);
 	if (!cli_flag(c, "wait"))

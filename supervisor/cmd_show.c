@@ -2,6 +2,7 @@
 
 #include "cli.h"
 #include "flowsup/clock.h"
+#include "flowsup/fs.h"
 #include "output.h"
 #include "plan.h"
 #include "render.h"
@@ -518,6 +519,20 @@ print_graph(struct cli *c, struct target *t, struct err *e)
 	return r;
 }
 
+/* What mends it, where that is known. */
+static void
+hint_directory(const struct target *t, struct err *e)
+{
+	struct err why = {0};
+	int fd = rundir_open(&t->home, t->session.run_id, &why);
+
+	fd_close(&fd);
+	if (err_has_hint(&why))
+		err_hint_of(e, &why);
+	else if (status_is_terminal(t->session.status))
+		err_hint(e, "flowsup list   # what is known of it without its files");
+}
+
 /* What was shown is not all there should be: the first thing that lacks is the command's error. */
 static int
 tell_problems(const struct target *t, const struct json *problems, struct err *e)
@@ -527,12 +542,12 @@ tell_problems(const struct target *t, const struct json *problems, struct err *e
 	if (first == NULL)
 		return 0;
 	err_set(e, ERR_IO, "%s", render_member(first, "error"));
-	if (status_is_terminal(t->session.status) && strcmp(render_member(first, "file"), CKPT_BASE) == 0)
+	if (render_member(first, "file")[0] == '\0')
+		hint_directory(t, e);
+	else if (status_is_terminal(t->session.status) && strcmp(render_member(first, "file"), CKPT_BASE) == 0)
 		err_hint(e, "flowsup logs %s   # what its operations wrote", t->session.run_id);
-	else if (status_is_terminal(t->session.status) && render_member(first, "file")[0] != '\0')
-		err_hint(e, "flowsup checkpoint show %s   # what was saved of it", t->session.run_id);
 	else if (status_is_terminal(t->session.status))
-		err_hint(e, "flowsup list   # what is known of it without its files");
+		err_hint(e, "flowsup checkpoint show %s   # what was saved of it", t->session.run_id);
 	return seek_damaged(&t->session, e);
 }
 

@@ -30,8 +30,12 @@ resuming_take_session(struct resuming *r, struct err *e)
 	if (r->name == NULL || asprintf(&r->label, "run %s", id) < 0 ||
 	    asprintf(&r->run_path, "%s/" HOME_RUNS "/%s", r->t->home.path, id) < 0)
 		return err_nomem(e);
-	r->run_fd = seek_rundir(&r->t->home, &r->t->session, e);
-	return r->run_fd >= 0 ? 0 : -1;
+	r->run_fd = rundir_open(&r->t->home, id, e);
+	if (r->run_fd >= 0)
+		return 0;
+	if (e->code == ERR_NOTFOUND && !r->fork)
+		err_advice(e, "if it was moved, give its path: flowsup resume PATH");
+	return seek_damaged(&r->t->session, e);
 }
 
 /* A directory that is no run of ours may lack what only this program writes. */

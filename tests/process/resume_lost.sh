@@ -239,4 +239,27 @@ out=$("$FLOWSUP" resume "$T/whole" --retry-failed --dry-run 2>&1)
 equal "one that has the end goes on without" 0 $?
 matches "with what was done" "pay +replayed" "$out"
 equal "nothing was repeated" 1 "$(wc -l <paid)"
+# ---- What goes on instead, or mends it ----
+cat >fails.yaml <<'END'
+plan:
+  - {id: a, run: "exit 3"}
+END
+run=$("$FLOWSUP" start fails.yaml --wait 2>/dev/null | head -1)
+[ -n "$run" ] || run=$(json "$("$FLOWSUP" show @last --json)" id)
+for words in "msg x" "approve a" pause; do
+	set -- $words
+	out=$("$FLOWSUP" "$1" "$run" ${2:+"$2"} 2>&1)
+	equal "$1 to a run at its end is refused" 4 $?
+	matches "$1: with what goes on" "nothing was queued.hint: flowsup resume $run --retry-failed" "$(paste -sd' ' <<<"$out")"
+done
+chmod 0777 "$(dir_of "$run")"
+matches "a directory that others may write to: show has what mends it" "others may write there .*hint: chmod go-w [^ ]*/$run" \
+	"$("$FLOWSUP" show "$run" 2>&1 >/dev/null | paste -sd' ')"
+chmod 0700 "$(dir_of "$run")"
+mv "$(dir_of "$run")" "$T/moved-away"
+matches "a directory that was moved: its path is asked for" "is gone.*if it was moved, give its path: flowsup resume PATH" \
+	"$("$FLOWSUP" resume "$run" 2>&1 | paste -sd' ')"
+new=$("$FLOWSUP" resume "$T/moved-away" --retry-failed -n 2>&1)
+equal "by which it can be resumed" 0 $?
+
 plan
