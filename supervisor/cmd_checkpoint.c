@@ -122,6 +122,8 @@ run_show(struct cli *c, struct err *e)
 
 /* ---- export and migrate ---- */
 
+#define WRITTEN "written as it is"
+
 static int
 write_into(const char *path, int version, const struct json *state, struct err *e)
 {
@@ -168,7 +170,23 @@ print_base_form(struct cli *c, const struct saved *s, struct err *e)
 		o = json_setn(o, name, json_ref(value));
 	json_unref(copy);
 	out_json(c->out, o);
-	return saved_exit(&s->report);
+	return 0;
+}
+
+static void
+print_base_path(struct cli *c)
+{
+	out_text(c->out, slice_of(c->operands[1]), false);
+	out_puts(c->out, "/" CKPT_BASE "\n");
+}
+
+/* What was found wrong in what was written is told behind it: a copy of what is there loses nothing. */
+static int
+exit_of_copy(int judged, const struct err *found, struct err *e)
+{
+	if (judged < 0)
+		*e = *found;
+	return judged;
 }
 
 static int
@@ -201,8 +219,9 @@ static int
 run_export(struct cli *c, struct err *e)
 {
 	const int version = (int)cli_int(c, "checkpoint-format", 3);
+	struct err found = {0};
 	struct saved s;
-	int result;
+	int judged, result;
 
 	if (!c->json && c->noperands < 2) {
 		err_set(e, ERR_USAGE, "checkpoint export: a directory to write to is missing, or --json");
@@ -210,18 +229,19 @@ run_export(struct cli *c, struct err *e)
 	}
 	if (saved_take(c, &s, e) != 0)
 		return -1;
+	judged = saved_judge(&s, c->operands[0], WRITTEN, &found);
 	result = to_version_3(&s, e);
 	if (result == 0 && c->noperands == 2) {
 		result = write_into(c->operands[1], version, s.state, e);
 		if (result != 0 && e->sys == EEXIST)
 			hint_at_another(c, e);
 	}
+	if (result == 0 && c->json)
+		result = print_base_form(c, &s, e);
+	else if (result == 0)
+		print_base_path(c);
 	if (result == 0)
-		result = c->json ? print_base_form(c, &s, e) : saved_exit(&s.report);
-	if (result >= 0 && !c->json) {
-		out_text(c->out, slice_of(c->operands[1]), false);
-		out_puts(c->out, "/" CKPT_BASE "\n");
-	}
+		result = exit_of_copy(judged, &found, e);
 	saved_close(&s);
 	return result;
 }
@@ -229,11 +249,13 @@ run_export(struct cli *c, struct err *e)
 static int
 run_migrate(struct cli *c, struct err *e)
 {
+	struct err found = {0};
 	struct saved s;
-	int result;
+	int judged, result;
 
 	if (saved_take(c, &s, e) != 0)
 		return -1;
+	judged = saved_judge(&s, c->operands[0], WRITTEN, &found);
 	if (s.report.format == 3)
 		result = err_set(e, ERR_REFUSED, "it is of version 3 already");
 	else
@@ -244,11 +266,9 @@ run_migrate(struct cli *c, struct err *e)
 		if (c->json)
 			out_json(c->out, json_set(json_object(), "checkpoint_recovery",
 			    ckpt_report_json(&s.report)));
-		else {
-			out_text(c->out, slice_of(c->operands[1]), false);
-			out_puts(c->out, "/" CKPT_BASE "\n");
-		}
-		result = saved_exit(&s.report);
+		else
+			print_base_path(c);
+		result = exit_of_copy(judged, &found, e);
 	}
 	saved_close(&s);
 	return result;
@@ -286,6 +306,19 @@ hint_to_export(const char *operand, struct err *e)
 	err_hint(e, "flowsup checkpoint export %s ./base   # the base alone", shell_word(word, operand));
 }
 
+/* Nobody could tell afterwards which record brought what does not fit. One that the loader refuses is told by who
+ * folds it. */
+static int
+judge_before(struct saved *s, const char *operand, struct err *e)
+{
+	struct err refused = {0};
+
+	s->lock_held = false; /* it is ours */
+	if (saved_load(s, &refused) != 0 || s->report.format != 3)
+		return 0;
+	return saved_judge(s, operand, "left as it was", e) < 0 ? -1 : 0;
+}
+
 static int
 run_compact(struct cli *c, struct err *e)
 {
@@ -300,7 +333,7 @@ run_compact(struct cli *c, struct err *e)
 		result = err_set(e, ERR_REFUSED, "only a pair named %s can be compacted", CKPT_BASE);
 	if (result == 0)
 		result = take_lock(&s, &lock, e);
-	if (result == 0) {
+	if (result == 0 && (result = judge_before(&s, c->operands[0], e)) == 0) {
 		o.run_fd = s.fd;
 		o.sweep = lock >= 0;
 		if (s.is_run) {

@@ -411,17 +411,13 @@ add_count(struct buf *to, size_t n, const char *one, const char *several)
 		buf_printf(to, "%s%zu %s", to->len > 0 ? ", " : "", n, n == 1 ? one : several);
 }
 
+/* The exit status, or -1. */
 static int
-report_verification(struct cli *c, const struct verification *v, struct err *e)
+exit_by_verdict(const struct verification *v, struct err *e)
 {
 	size_t wrong, missing;
 	struct buf text = {0};
 
-	if (c->json)
-		out_json(c->out, verification_json(v));
-	else
-		print_verification(c->out, v);
-	out_flush(c->out);
 	if (verdict(v) != CKPT_REFUSED)
 		return saved_exit(&v->s->report);
 	count_bad(v, &wrong, &missing);
@@ -432,6 +428,38 @@ report_verification(struct cli *c, const struct verification *v, struct err *e)
 	err_set(e, ERR_CHECKPOINT, "%s", buf_text(&text));
 	buf_clear(&text);
 	return -1;
+}
+
+static int
+report_verification(struct cli *c, const struct verification *v, struct err *e)
+{
+	if (c->json)
+		out_json(c->out, verification_json(v));
+	else
+		print_verification(c->out, v);
+	out_flush(c->out);
+	return exit_by_verdict(v, e);
+}
+
+int
+saved_judge(const struct saved *s, const char *operand, const char *became, struct err *e)
+{
+	struct saved own = *s; /* what is moved in it is for the comparison alone */
+	char word[SHELL_WORD_TEXT];
+	struct verification v;
+	int result = -1;
+
+	own.state = json_ref(s->state);
+	verification_init(&v, &own);
+	if (follow_move(&own, e) == 0 && check_all(&v, e) == 0)
+		result = exit_by_verdict(&v, e);
+	verification_clear(&v);
+	json_unref(own.state);
+	if (result < 0 && e->code == ERR_CHECKPOINT) {
+		err_wrap(e, "%s", became);
+		err_hint(e, "flowsup checkpoint verify %s   # names each", shell_word(word, operand));
+	}
+	return result;
 }
 
 static int

@@ -29,6 +29,11 @@ int saved_take(struct cli *c, struct saved *s, struct err *e);
 int saved_tell_missing(struct saved *s, struct err *e);
 /* What is not clean is said before anything is done with it. */
 void saved_note(const struct saved *s);
+/*
+ * The verdict of `verify` on what is loaded, for those who do something else with it: the exit status, or -1 with
+ * ERR_CHECKPOINT, `became` in front and a hint, or another error.
+ */
+int saved_judge(const struct saved *s, const char *operand, const char *became, struct err *e);
 /* The exit status where it was not refused. */
 int saved_exit(const struct ckpt_report *r);
 /* A line for people; the verdict may be worse than the report. */

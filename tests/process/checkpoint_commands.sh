@@ -50,7 +50,27 @@ mv "$dir/artifacts/one/made.txt" "$T/made.txt"
 exits "in the run's own directory a file that is missing is lost" 4 "$FLOWSUP" checkpoint verify "$run"
 matches "and named so" 'artifacts +MISSING +one: made.txt' "$(cat "$T/out")"
 exits "whatever names the run" 4 "$FLOWSUP" checkpoint verify "$dir/checkpoint.json"
+judged_alike() { # WHAT: something recorded does not fit
+	local before
+	before=$(digest "$dir")
+	exits "export writes what is there: $1" 4 "$FLOWSUP" checkpoint export "$run" "$T/judged"
+	matches "says so" "^flowsup: written as it is: $1" "$(cat "$T/err")"
+	equal "with what names it" "hint: flowsup checkpoint verify $run   # names each" "$(grep '^hint' "$T/err")"
+	check "and it is there" test -s "$T/judged/checkpoint.json"
+	rm -r "$T/judged"
+	exits "also on standard output" 4 "$FLOWSUP" checkpoint export --json "$run"
+	matches "whole" '^\{"version":3' "$(cat "$T/out")"
+	exits "compact does not" 4 "$FLOWSUP" checkpoint compact "$run"
+	matches "and says that too" "^flowsup: left as it was: $1" "$(cat "$T/err")"
+	equal "nothing is changed" "$before" "$(digest "$dir")"
+}
+judged_alike '1 file is missing'
 mv "$T/made.txt" "$dir/artifacts/one/made.txt"
+cp "$dir/checkpoint.json.journal" "$T/journal"
+sed 's/SECRET-response/secret-response/' "$T/journal" >"$dir/checkpoint.json.journal"
+exits "a response that does not fit its digest is refused" 4 "$FLOWSUP" checkpoint verify "$run"
+judged_alike '2 digests do not fit what is stored'
+cp "$T/journal" "$dir/checkpoint.json.journal"
 for who in "$run" "$dir" "$dir/checkpoint.json"; do
 	chmod 777 "$dir"
 	exits "others may write there: ${who##*/}" 78 "$FLOWSUP" checkpoint verify "$who"

@@ -144,9 +144,11 @@ record() { printf '{"version":3,"generation":"%s","seq":%d,"kind":"%s","entry":%
 	record ${generation//0/f} 1 op '{"agent_id":"b","status":"failed","response":null}' null
 } >"$T/made/checkpoint.json.journal"
 equal "patches: the same state" '{"whole":{"new":100.0}}' "$(reader state "$T/made" | sed -E 's/.*"flow_context":(.*),"max_spawn".*/\1/')"
+"$FLOWSUP" checkpoint verify "$T/made" >"$T/out" 2>"$T/err"
+equal "what was added without an operation is refused" 4 $?
 for target in "$FLOWSUP checkpoint export $T/made $T/exported" "$FLOWSUP checkpoint export $T/made $T/exported2 --checkpoint-format 2"; do
 	$target >"$T/out" 2>"$T/err"
-	equal "its export: of a recovered prefix" 6 $?
+	equal "its export: with the verdict on it" 4 $?
 done
 equal "and it holds the same" "$(reader state "$T/made")" "$(reader state "$T/exported")"
 check "so does version 2, whose readers know no node ids" eval \
