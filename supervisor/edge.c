@@ -403,7 +403,7 @@ cli_main(const struct command *const *commands, char **argv, mode_t umask_of_cal
 	signal(SIGPIPE, SIG_IGN);
 	out_init(&out, STDOUT_FILENO);
 	status = cli_parse(&c, commands, argv, &e);
-	if (c.command == NULL || !c.command->serves)
+	if (status != 0 || !c.command->serves)
 		hold_tell(NULL);
 	c.out = &out;
 	c.umask = umask_of_caller;

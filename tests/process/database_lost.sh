@@ -31,7 +31,7 @@ equal "a start with --wait ends" 0 $?
 matches "and says what is lost" "state.db' is gone" "$(cat "$T/err")"
 equal "by a supervisor of the new database" completed "$(run_status "$new")"
 check "the old one has left" wait_until gone "$first"
-check "and has said why" logged "its database was removed or replaced; 1 workers? go on"
+check "and has said why" logged "its database was removed or replaced; 1 worker goes on"
 check "the worker goes on" alive "$worker"
 
 kill -TERM "$worker"
@@ -129,7 +129,7 @@ exec 7<"$FLOWSUP_HOME/supervisor.log"
 rm -rf "$FLOWSUP_HOME"
 check "a supervisor whose directory was removed leaves" wait_until gone "$fourth"
 # It may see it while it is being removed.
-matches "and says why" "its (state directory|database|lock's file) was removed or replaced; 1 workers? go on" "$(cat <&7)"
+matches "and says why" "its (state directory|database|lock's file) was removed or replaced; 1 worker goes on" "$(cat <&7)"
 exec 7<&-
 check "the worker goes on" alive "$worker"
 touch go
