@@ -45,6 +45,19 @@ find_lock(struct saved *s, struct err *e)
 	return run_lock_held(s->fd, &s->lock_held, e);
 }
 
+/* Who asks what was saved is not told to end what goes on. */
+static int
+open_run(struct saved *s, struct err *e)
+{
+	s->is_run = true;
+	s->fd = rundir_open(&s->target.home, s->target.session.run_id, e);
+	if (s->fd >= 0)
+		return 0;
+	if (!err_has_hint(e) && !status_is_terminal(s->target.session.status))
+		err_advice(e, "the run is alive: move its directory back, or give the path where it is now");
+	return seek_damaged(&s->target.session, e);
+}
+
 int
 saved_open(struct cli *c, const char *name, struct saved *s, struct err *e)
 {
@@ -60,9 +73,7 @@ saved_open(struct cli *c, const char *name, struct saved *s, struct err *e)
 		result = target_of(c, name, false, &s->target, e);
 		if (result != 0)
 			return -1;
-		s->is_run = true;
-		s->fd = seek_rundir(&s->target.home, &s->target.session, e);
-		result = s->fd < 0 ? -1 : 0;
+		result = open_run(s, e);
 	}
 	return result == 0 ? find_lock(s, e) : -1;
 }

@@ -253,4 +253,19 @@ ends=$("$FLOWSUP" start "$T/ends.yaml")
 check "a run whose operations end in other ways ends" wait_until status_is "$ends" failed
 exits "its checkpoint verifies" 0 "$FLOWSUP" checkpoint verify "$ends"
 matches "and every outcome has a digest" 'result digests +4 right' "$(cat "$T/out")"
+
+printf 'plan:\n  - {id: waits, run: "until test -e %s; do sleep 0.1; done"}\n' "$T/go" >"$T/live.yaml"
+live=$("$FLOWSUP" start "$T/live.yaml")
+check "a run goes on" wait_until status_is "$live" running
+check "and has a checkpoint" wait_until test -e "$FLOWSUP_HOME/runs/$live/checkpoint.json"
+mv "$FLOWSUP_HOME/runs/$live" "$T/moved"
+for what in verify show; do
+	exits "its directory is moved: $what" 74 "$FLOWSUP" checkpoint $what "$live"
+	equal "no hint ends it" 0 "$(grep -c '^hint' "$T/err")"
+	matches "but one that helps" 'note: .*move its directory back, or give the path where it is now' "$(cat "$T/err")"
+done
+exits "by that path it is found" 0 "$FLOWSUP" checkpoint verify "$T/moved"
+mv "$T/moved" "$FLOWSUP_HOME/runs/$live"
+touch "$T/go"
+check "it ends" wait_until status_is "$live" completed failed
 plan
