@@ -402,6 +402,8 @@ check_one(const struct home *h, struct json *run, int *status)
 	}
 	if (!none)
 		tell_report(run, &report);
+	if (err_has_hint(&e))
+		cli_hint("%s", err_hint_text(&e));
 	json_unref(state);
 	fd_close(&fd);
 	run = json_set(run, "checkpoint", json_cstr(word));

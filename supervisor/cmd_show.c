@@ -544,6 +544,8 @@ tell_problems(const struct target *t, const struct json *problems, struct err *e
 	err_set(e, ERR_IO, "%s", render_member(first, "error"));
 	if (render_member(first, "file")[0] == '\0')
 		hint_directory(t, e);
+	else if (render_member(first, "hint")[0] != '\0')
+		err_hint(e, "%s", render_member(first, "hint"));
 	else if (status_is_terminal(t->session.status) && strcmp(render_member(first, "file"), CKPT_BASE) == 0)
 		err_hint(e, "flowsup logs %s   # what its operations wrote", t->session.run_id);
 	else if (status_is_terminal(t->session.status))

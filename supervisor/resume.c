@@ -182,6 +182,8 @@ check_whole(struct examining *x)
 
 	if (in->load_error != NULL) {
 		resume_fail(x->plan, 1, NULL, NULL, "%s", in->load_error->msg);
+		if (err_has_hint(in->load_error))
+			resume_fail_with(x->plan, "hint", err_hint_text(in->load_error));
 		return false;
 	}
 	if (in->flow == NULL) {

@@ -35,11 +35,16 @@ read_state(struct run_files *f, const struct session *s, struct err *e)
 static int
 add_unread(struct run_files *f, const char *file, const struct err *why, struct err *e)
 {
+	struct json *problem;
+
 	if (why->code == ERR_NOMEM) {
 		*e = *why;
 		return -1;
 	}
-	f->problems = json_append(f->problems, seek_problem(file, why->msg));
+	problem = seek_problem(file, why->msg);
+	if (err_has_hint(why))
+		problem = json_set(problem, "hint", json_text_or_null(err_hint_text(why)));
+	f->problems = json_append(f->problems, problem);
 	return f->problems != NULL ? 0 : err_nomem(e);
 }
 

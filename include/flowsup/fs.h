@@ -68,6 +68,8 @@ int fs_close(const struct fs_ops *fs, const char *what, int *fd, struct err *e);
 
 /* For places without an fs_ops: close a descriptor if open, set it to -1, keep errno. */
 void fd_close(int *fd);
+/* The hint that takes others' writing from what fd is open on; path: its name where the kernel does not say. -1. */
+int fs_hint_close(struct err *e, int fd, const char *path);
 /* O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC, then owner must be us and mode not writable by others.
  * ERR_PERMISSION when not, ERR_NOTFOUND, ERR_IO. Returns the descriptor or -1. */
 int fs_open_private_dir(int dirfd, const char *path, struct err *e);

@@ -34,15 +34,16 @@ base_name(const struct ckpt_load_options *o)
 
 /* A checkpoint is a regular file of ours with one link and closed to others' writing. */
 static enum capture_result
-check_object(const struct stat *st, const char *name, struct refusal *r, struct err *e)
+check_object(const struct stat *st, int fd, const char *name, struct refusal *r, struct err *e)
 {
 	if (!S_ISREG(st->st_mode))
 		refuse(r, "not_regular", NULL, e, "not a regular file");
 	else if (st->st_uid != geteuid())
 		refuse(r, "wrong_owner", NULL, e, "owned by somebody else");
-	else if ((st->st_mode & 022) != 0)
+	else if ((st->st_mode & 022) != 0) {
 		refuse(r, "wrong_mode", NULL, e, "others may write to it");
-	else if (st->st_nlink > 1)
+		fs_hint_close(e, fd, name);
+	} else if (st->st_nlink > 1)
 		refuse(r, "many_links", NULL, e, "it has more than one link");
 	else if (st->st_nlink == 0) {
 		/* Displaced and unlinked by a writer since we opened it. */
@@ -86,7 +87,7 @@ open_object(int run_fd, const char *name, const struct ckpt_load_options *o,
 	}
 	pin->id = fs_identity_of(&st);
 	pin->size = st.st_size;
-	return check_object(&st, name, r, e);
+	return check_object(&st, pin->fd, name, r, e);
 }
 
 static enum capture_result

@@ -43,11 +43,18 @@ whole_path(int fd, const char *path, char to[PATH_MAX])
 	return to;
 }
 
+int
+fs_hint_close(struct err *e, int fd, const char *path)
+{
+	char word[SHELL_WORD_TEXT], whole[PATH_MAX];
+
+	return err_hint(e, "chmod go-w %s", shell_word(word, whole_path(fd, path, whole)));
+}
+
 static int
 check_private(int fd, const char *path, bool shared, struct err *e)
 {
 	struct stat st;
-	char word[SHELL_WORD_TEXT], whole[PATH_MAX];
 
 	if (fstat(fd, &st) != 0)
 		return err_sys(e, ERR_IO, errno, "%s", path);
@@ -62,7 +69,7 @@ check_private(int fd, const char *path, bool shared, struct err *e)
 		/* What is shared on purpose is not closed to the others. */
 		if ((st.st_mode & S_ISVTX) != 0)
 			return -1;
-		return err_hint(e, "chmod go-w %s", shell_word(word, whole_path(fd, path, whole)));
+		return fs_hint_close(e, fd, path);
 	}
 	return 0;
 }

@@ -99,6 +99,25 @@ hint=$("$FLOWSUP" resume "$run" 2>&1 | sed -n 's/^hint: //p')
 equal "a resume says how to mend it" "chmod go-w $dir" "$hint"
 eval "$hint"
 matches "what was saved is shown so" "^one +completed +[^ ]+ +saved" "$("$FLOWSUP" show "$run" | grep '^one')"
+chmod 666 "$dir/checkpoint.json.journal"
+hint=$("$FLOWSUP" resume "$run" 2>&1 | sed -n 's/^hint: //p')
+equal "a journal of mode 0666: a resume says how to mend it" "chmod go-w $dir/checkpoint.json.journal" "$hint"
+eval "$hint"
 second=$(DEED=true "$FLOWSUP" resume --wait "$run" 2>"$T/err")
 equal "and a resume goes on with it" "0 completed" "$? $(run_status "$second")"
+
+# Nobody changed what is saved: it is read again once others may not write to it.
+for file in checkpoint.json checkpoint.json.journal; do
+	chmod 666 "$FLOWSUP_HOME/runs/$second/$file"
+	for command in "checkpoint verify" "checkpoint show" "checkpoint compact" show; do
+		# shellcheck disable=SC2086 # a command of two words
+		hint=$("$FLOWSUP" $command "$second" 2>&1 >"$T/out" | sed -n 's/^hint: //p')
+		equal "$command: $file of mode 0666: how to mend it" "chmod go-w $FLOWSUP_HOME/runs/$second/$file" "$hint"
+	done
+	matches "list --check tells it as well" "hint: chmod go-w $FLOWSUP_HOME/runs/$second/$file" \
+		"$("$FLOWSUP" list --check 2>&1)"
+	chmod go-w "$FLOWSUP_HOME/runs/$second/$file"
+	"$FLOWSUP" checkpoint verify "$second" >"$T/out" 2>&1
+	equal "$file: it is clean then" 0 $?
+done
 plan
