@@ -275,12 +275,21 @@ seek_lacks_checkpoint(int run_fd, bool started, const struct attempts *a)
 	    ((started && a->nlines == 0) || seek_started_any(a));
 }
 
+/* The first journal is made before the base, and is empty then. */
+static bool
+has_records(int run_fd)
+{
+	struct stat st;
+
+	return fstatat(run_fd, CKPT_JOURNAL, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
 int
 seek_refuse_lost(int run_fd, bool started, struct ckpt_report *report, struct err *e)
 {
 	struct err ignored = {0};
 	struct attempts a;
-	bool lacks, no_log;
+	bool lacks, no_log, records;
 
 	/* A log that cannot be read is told by itself. */
 	if (e->code != ERR_NOTFOUND || attempts_read(run_fd, &a, &ignored) != 0)
@@ -288,12 +297,14 @@ seek_refuse_lost(int run_fd, bool started, struct ckpt_report *report, struct er
 	lacks = seek_lacks_checkpoint(run_fd, started, &a);
 	no_log = a.nlines == 0;
 	attempts_clear(&a);
-	if (!lacks)
+	records = !lacks && has_records(run_fd);
+	if (!lacks && !records)
 		return -1;
 	strlcpy(report->reason, "missing_base", sizeof(report->reason));
 	strlcpy(report->position_file, CKPT_BASE, sizeof(report->position_file));
 	err_clear(e);
-	return err_set(e, ERR_CHECKPOINT, "there is no '" CKPT_BASE "'%s", no_log
+	return err_set(e, ERR_CHECKPOINT, "there is no '" CKPT_BASE "'%s", records
+	    ? ", but " CKPT_JOURNAL " has records" : no_log
 	    ? " and no " RUN_ATTEMPTS ", but the run was started"
 	    : ", but " RUN_ATTEMPTS " shows that operations were started");
 }

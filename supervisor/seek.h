@@ -83,8 +83,8 @@ bool seek_started_any(const struct attempts *a);
  * says, where there is one: it tells where the log of attempts has gone too. */
 bool seek_lacks_checkpoint(int run_fd, bool started, const struct attempts *a);
 /*
- * ckpt_load() found no base (ERR_NOTFOUND in *e). If the run has had one, that is a refusal as any other:
- * the report gets its reason, *e becomes ERR_CHECKPOINT. Otherwise both stay. Returns -1.
+ * ckpt_load() found no base (ERR_NOTFOUND in *e). If the run has had one, or the journal has records, that is a refusal
+ * as any other: the report gets its reason, *e becomes ERR_CHECKPOINT. Otherwise both stay. Returns -1.
  */
 int seek_refuse_lost(int run_fd, bool started, struct ckpt_report *report, struct err *e);
 /* flow_judge_state() of a state as it was loaded, of whatever format: as a resume would read it. */

@@ -254,6 +254,12 @@ check "a run whose operations end in other ways ends" wait_until status_is "$end
 exits "its checkpoint verifies" 0 "$FLOWSUP" checkpoint verify "$ends"
 matches "and every outcome has a digest" 'result digests +4 right' "$(cat "$T/out")"
 
+mkdir -m 700 "$T/headless" && echo '{}' >"$T/headless/checkpoint.json.journal"
+exits "a journal with records and no base is refused" 4 "$FLOWSUP" checkpoint verify --json "$T/headless"
+equal "by its name" missing_base "$(json "$(cat "$T/out")" reason)"
+: >"$T/headless/checkpoint.json.journal"
+exits "an empty one is what a writer makes first" 2 "$FLOWSUP" checkpoint verify "$T/headless"
+
 printf 'plan:\n  - {id: waits, run: "until test -e %s; do sleep 0.1; done"}\n' "$T/go" >"$T/live.yaml"
 live=$("$FLOWSUP" start "$T/live.yaml")
 check "a run goes on" wait_until status_is "$live" running
