@@ -260,7 +260,7 @@ equal "by its name" missing_base "$(json "$(cat "$T/out")" reason)"
 : >"$T/headless/checkpoint.json.journal"
 exits "an empty one is what a writer makes first" 2 "$FLOWSUP" checkpoint verify "$T/headless"
 
-printf 'plan:\n  - {id: waits, run: "until test -e %s; do sleep 0.1; done"}\n' "$T/go" >"$T/live.yaml"
+printf 'plan:\n  - {id: waits, run: "until test -e %s; do sleep 0.1; done"}\n' "$T/live.go" >"$T/live.yaml"
 live=$("$FLOWSUP" start "$T/live.yaml")
 check "a run goes on" wait_until status_is "$live" running
 check "and has a checkpoint" wait_until test -e "$FLOWSUP_HOME/runs/$live/checkpoint.json"
@@ -272,6 +272,6 @@ for what in verify show; do
 done
 exits "by that path it is found" 0 "$FLOWSUP" checkpoint verify "$T/moved"
 mv "$T/moved" "$FLOWSUP_HOME/runs/$live"
-touch "$T/go"
+touch "$T/live.go"
 check "it ends" wait_until status_is "$live" completed failed
 plan
