@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "flowsup/clock.h"
+#include "flowsup/heartbeat.h"
 #include "flowsup/log.h"
 
 struct control_queue {
@@ -252,10 +253,9 @@ control_look(struct worker *w)
 static void
 beat(struct worker *w)
 {
-	w->heartbeat.count++;
-	w->heartbeat.at_ns = clock_monotonic_ns();
-	if (w->heartbeat_fd >= 0 &&
-	    pwrite(w->heartbeat_fd, &w->heartbeat, sizeof(w->heartbeat), 0) != sizeof(w->heartbeat))
+	const struct heartbeat now = {++w->beats, clock_monotonic_ns()};
+
+	if (w->heartbeat_fd >= 0 && pwrite(w->heartbeat_fd, &now, sizeof(now), 0) != sizeof(now))
 		fd_close(&w->heartbeat_fd);
 }
 

@@ -17,7 +17,6 @@
 #include "flowsup/buf.h"
 #include "flowsup/checkpoint.h"
 #include "flowsup/flow.h"
-#include "flowsup/heartbeat.h"
 #include "flowsup/home.h"
 #include "flowsup/ipc.h"
 #include "flowsup/json.h"
@@ -274,7 +273,7 @@ struct worker {
 	struct stamp_job *late_stamps; /* of effects that nothing waits for any more */
 	struct timer stamp_again, late_again;
 	bool controls_left; /* the last look has left something that the next tick must look at */
-	struct heartbeat heartbeat;
+	uint64_t beats;
 
 	struct rest rest; /* rest.h */
 
