@@ -390,7 +390,7 @@ begins_several(const char *text, const char *const *names, size_t n, struct buf 
 
 /* The option whose letter was written as a name; or NULL. */
 static const struct cli_option *
-is_letter(const struct command *cmd, const char *text)
+by_letter(const struct command *cmd, const char *text)
 {
 	return text != NULL && text[0] != '\0' && text[1] == '\0' ? find_letter(cmd->options, text[0]) : NULL;
 }
@@ -399,7 +399,7 @@ static int
 unknown_option(const struct parser *p, const struct unknown *u, struct err *e)
 {
 	const struct command *cmd = p->c->command;
-	const struct cli_option *letter = is_letter(cmd, u->text);
+	const struct cli_option *letter = by_letter(cmd, u->text);
 	const char *names[MAX_NAMES], *near;
 	size_t n = list_names(cmd, names);
 	struct buf option = {0}, several = {0};
@@ -702,7 +702,6 @@ cli_nearest_second(const struct command *const *commands, const char *one, const
 			return other;
 	return text_nearest(two, names, n);
 }
-
 
 /* A family is known, its second word is not: the nearest one of the family is. */
 static int

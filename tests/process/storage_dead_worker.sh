@@ -4,6 +4,14 @@
 # shellcheck source=lib_disk.sh
 . "$(dirname "$0")/lib_disk.sh"
 
+# Until the database has no room left: its files may have some inside.
+fill_database() {
+	rm -f "$FLOWSUP_HOME/reserve"
+	until ! sql 'CREATE TABLE IF NOT EXISTS filler (x); INSERT INTO filler VALUES (zeroblob(4096))' 2>/dev/null; do
+		fill
+	done
+}
+
 have_disk 2000 "no room"
 export FLOWSUP_HOME=$T/disk/home
 
@@ -16,11 +24,7 @@ live=$("$FLOWSUP" start -- sleep 600)
 wait_until worker_is_ready "$live"
 wait_until status_is "$live" running
 worker=$(worker_pid "$run")
-rm -f "$FLOWSUP_HOME/reserve"
-# Until the database has no room left: its files may have some inside.
-until ! sql 'CREATE TABLE IF NOT EXISTS filler (x); INSERT INTO filler VALUES (zeroblob(4096))' 2>/dev/null; do
-	fill
-done
+fill_database
 kill -KILL "$worker"
 wait_until gone "$worker"
 unrecorded() { logged "run $run: .*(full|I/O|No space)"; }
@@ -94,10 +98,7 @@ wait_until [ -s "$T/pid" ]
 wait_until status_is "$run" running
 op=$(cat "$T/pid")
 worker=$(worker_pid "$run")
-rm -f "$FLOWSUP_HOME/reserve"
-until ! sql 'CREATE TABLE IF NOT EXISTS filler (x); INSERT INTO filler VALUES (zeroblob(4096))' 2>/dev/null; do
-	fill
-done
+fill_database
 kill -KILL "$worker"
 check "its operations are ended without room" wait_until gone "$op"
 check "while the death is not recorded" wait_until unrecorded
