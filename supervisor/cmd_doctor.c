@@ -17,14 +17,12 @@
 #include "doctor.h"
 #include "flowsup/checkpoint.h"
 #include "flowsup/clock.h"
-#include "flowsup/endops.h"
 #include "flowsup/fs.h"
 #include "flowsup/home.h"
 #include "flowsup/log.h"
 #include "flowsup/proc.h"
 #include "flowsup/store.h"
 #include "gc.h"
-#include "leftover.h"
 #include "output.h"
 #include "paste.h"
 #include "providers.h"
@@ -425,78 +423,10 @@ count_copy(struct rows *rows, const struct session *s)
 	snprintf(rows->copy_of, sizeof(rows->copy_of), "%s", of);
 }
 
-/* Of a crashed run, also where no start line names it. */
-static void
-say_strays(struct rows *rows, const struct session *s)
-{
-	struct doctor *d = rows->doctor;
-	struct attempts a = {0};
-	bool here = false, other_boot = true;
-	struct err e = {0};
-	int run_fd;
-	size_t i;
-
-	if (s->status != STATUS_CRASHED || s->resumed_as_run[0] != '\0' || session_is_copy(s, &d->home))
-		return;
-	run_fd = rundir_open(&d->home, s->run_id, &e);
-	if (run_fd >= 0 && attempts_read(run_fd, &a, &e) == 0 && a.nstrays > 0 &&
-	    endops_is_here(&a, &here, &other_boot, &e) == 0 && here && !other_boot && leftover_strays(&a) > 0)
-		for (i = 0; i < a.nstrays; i++) {
-			struct buf text = {0}, hint = {0};
-
-			if (!attempts_stray_lives(&a, i))
-				continue;
-			leftover_add_process(&text, a.strays[i].pid);
-			buf_printf(&hint, "flowsup stop %s", s->run_id);
-			doctor_say(d, GRADE_WARNING, "processes", buf_text(&hint), "run %s has crashed, and %s of it goes on",
-			    s->run_id, buf_text(&text));
-			buf_clear(&hint);
-			buf_clear(&text);
-			rows->processes++;
-		}
-	attempts_clear(&a);
-	fd_close(&run_fd);
-}
-
-/* What nobody can say of whose it is. */
-static void
-say_unproved(struct rows *rows)
-{
-	struct json *status = NULL;
-	struct doctor *d = rows->doctor;
-	const struct json *one;
-	struct json_iter it;
-
-	if (!client_is_up(&d->home) || client_status(&d->home, CLIENT_ANSWER_MS, &status, NULL) != 0)
-		return;
-	it = json_iterate(json_get(status, "strays"));
-	while (json_next(&it, NULL, &one)) {
-		struct json_iter runs = json_iterate(json_get(one, "runs"));
-		const struct json *run;
-		struct buf text = {0}, hint = {0};
-		int64_t pid = 0;
-		size_t n = 0;
-
-		if (!json_int64(json_get(one, "pid"), &pid) || json_length(json_get(one, "runs")) == 0)
-			continue;
-		leftover_add_process(&text, (pid_t)pid);
-		buf_puts(&text, " may be of run");
-		while (json_next(&runs, NULL, &run))
-			buf_printf(&text, "%s%s", n++ == 0 ? " " : " or ", json_cstr_of(run));
-		buf_printf(&hint, "ps -o pid,ppid,lstart,args -p %lld; kill %lld", (long long)pid, (long long)pid);
-		doctor_say(d, GRADE_WARNING, "processes", buf_text(&hint),
-		    "%s, whose worker has died, or of nothing that is a run", buf_text(&text));
-		buf_clear(&hint);
-		buf_clear(&text);
-		rows->processes++;
-	}
-	json_unref(status);
-}
-
 static void
 say_processes(struct rows *rows)
 {
-	say_unproved(rows);
+	doctor_unproved_processes(rows->doctor, &rows->processes);
 	if (rows->processes == 0)
 		doctor_say(rows->doctor, GRADE_OK, "processes", NULL, "none that dead workers left unknown");
 }
@@ -537,7 +467,7 @@ match_row(void *arg, const struct session *s)
 		check_directory(rows, s);
 	count_copy(rows, s);
 	say_lost(rows->doctor, s);
-	say_strays(rows, s);
+	doctor_strays(rows->doctor, s, &rows->processes);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #define FLOWSUP_DOCTOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "cli.h"
 #include "flowsup/err.h"
@@ -27,6 +28,11 @@ void doctor_say_error(struct doctor *d, enum grade g, const char *check, const s
 /* config.yaml, the roles and the playbooks: what is wrong in them is met by a start, or at night by the
  * supervisor. */
 void doctor_config(struct doctor *d);
+/* Processes that no start line names, each one counted in *found: those of this crashed run, and, as the
+ * supervisor knows them, those of which nobody can say whose they are. */
+struct session;
+void doctor_strays(struct doctor *d, const struct session *s, size_t *found);
+void doctor_unproved_processes(struct doctor *d, size_t *found);
 /* Whether runs go on after a boot. */
 void doctor_boot(struct doctor *d);
 
